@@ -7,15 +7,24 @@ namespace rlx {
 
 const char* to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid argument";
-    case ErrorCode::kNotFound: return "not found";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kOutOfRange: return "out of range";
-    case ErrorCode::kCorruptData: return "corrupt data";
-    case ErrorCode::kOutOfMemory: return "out of memory";
-    case ErrorCode::kIo: return "input/output error";
-    case ErrorCode::kCancelled: return "cancelled";
-    case ErrorCode::kInternal: return "internal error";
+    case ErrorCode::kInvalidArgument:
+      return "invalid argument";
+    case ErrorCode::kNotFound:
+      return "not found";
+    case ErrorCode::kUnsupported:
+      return "unsupported";
+    case ErrorCode::kOutOfRange:
+      return "out of range";
+    case ErrorCode::kCorruptData:
+      return "corrupt data";
+    case ErrorCode::kOutOfMemory:
+      return "out of memory";
+    case ErrorCode::kIo:
+      return "input/output error";
+    case ErrorCode::kCancelled:
+      return "cancelled";
+    case ErrorCode::kInternal:
+      return "internal error";
   }
   return "unknown error";
 }
@@ -29,8 +38,8 @@ void Error::add_context(std::string where) {
 }
 
 void fail_check(const char* condition, const char* file, int line, const std::string& message) {
-  std::fprintf(stderr, "rlx: internal error: %s does not hold at %s:%d%s%s\n", condition, file, line,
-               message.empty() ? "" : ": ", message.c_str());
+  std::fprintf(stderr, "rlx: internal error: %s does not hold at %s:%d%s%s\n", condition, file,
+               line, message.empty() ? "" : ": ", message.c_str());
   std::abort();
 }
 

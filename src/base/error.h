@@ -1,5 +1,5 @@
-// How the library reports failure: `throw_error` for what a user can cause, `RLX_CHECK` for what only
-// a bug of ours can. See rlx/error.h for the type that users see.
+// How the library reports failure: `throw_error` for what a user can cause, `RLX_CHECK` for what
+// only a bug of ours can. See rlx/error.h for the type that users see.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,9 +37,9 @@ auto with_context(const std::string& where, Body&& body) -> decltype(body()) {
 }  // namespace rlx
 
 // An invariant of ours. On in every build; use where the cost is small against the work around it.
-#define RLX_CHECK(condition, ...)                                                           \
-  do {                                                                                      \
-    if (!(condition)) [[unlikely]] {                                                        \
-      ::rlx::fail_check(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__));     \
-    }                                                                                       \
+#define RLX_CHECK(condition, ...)                                                       \
+  do {                                                                                  \
+    if (!(condition)) [[unlikely]] {                                                    \
+      ::rlx::fail_check(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                   \
   } while (false)

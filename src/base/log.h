@@ -14,7 +14,8 @@ enum class LogLevel { kDebug, kInfo, kWarning };
 
 using LogSink = std::function<void(LogLevel, std::string_view message)>;
 
-// Replaces the sink; an empty function drops all messages. Not to be called while another thread logs.
+// Replaces the sink; an empty function drops all messages. Not to be called while another thread
+// logs.
 void set_log_sink(LogSink sink);
 
 void log_message(LogLevel level, std::string_view message);

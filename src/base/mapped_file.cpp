@@ -25,8 +25,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   }
   size_bytes_ = info.st_size;
   if (size_bytes_ > 0) {
-    void* mapping = ::mmap(nullptr, static_cast<size_t>(size_bytes_), PROT_READ, MAP_PRIVATE,
-                           descriptor, 0);
+    void* mapping =
+        ::mmap(nullptr, static_cast<size_t>(size_bytes_), PROT_READ, MAP_PRIVATE, descriptor, 0);
     const int map_error = errno;
     ::close(descriptor);
     if (mapping == MAP_FAILED) {
