@@ -1,0 +1,118 @@
+#include "memory/place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "memory/check_placement.h"
+#include "memory/lower_bound.h"
+#include "memory/random_problem.h"
+#include "rlx/error.h"
+
+namespace rlx::memory {
+namespace {
+
+Problem make_problem(const std::vector<std::vector<int64_t>>& rows) {
+  Problem problem;
+  for (const auto& row : rows) problem.units.push_back({row[2], 1, {{row[0], row[1], 0, row[2]}}});
+  return problem;
+}
+
+TEST(Place, OfNothingIsNothing) {
+  const Placement placement = place(Problem{});
+  EXPECT_EQ(placement.height_bytes, 0);
+  EXPECT_EQ(placement.lower_bound_bytes, 0);
+  EXPECT_TRUE(placement.optimal);
+}
+
+TEST(Place, ReachesTheBoundOnAChain) {
+  const Problem problem = make_problem({{0, 2, 10}, {1, 3, 20}, {2, 4, 10}, {3, 5, 20}});
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.height_bytes, 30);
+  EXPECT_EQ(placement.peak_step, 1);
+  EXPECT_TRUE(placement.optimal);
+}
+
+TEST(Place, PutsUnitsOfZeroBytesAtZero) {
+  Problem problem = make_problem({{0, 2, 10}, {0, 2, 0}, {0, 2, 4}});
+  problem.units.push_back({0, 64, {}, 128});
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.offsets[1], 0);
+  EXPECT_EQ(placement.offsets[3], 128);
+  EXPECT_EQ(placement.height_bytes, 14);
+}
+
+TEST(Place, KeepsUnitsWithoutPiecesInsideThePlan) {
+  Problem problem;
+  problem.units = {{100, 1, {}}, {10, 1, {{0, 1, 0, 10}}}};
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.height_bytes, 100);
+  EXPECT_TRUE(placement.optimal);
+}
+
+TEST(Place, RoundsTheHeightToTheSmallestAlignment) {
+  Problem problem;
+  problem.units = {{100, 64, {{0, 1, 0, 100}}}, {30, 64, {{0, 1, 0, 30}}}};
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.height_bytes, 192);
+  EXPECT_TRUE(placement.optimal);
+}
+
+TEST(Place, KeepsPins) {
+  Problem problem = make_problem({{0, 4, 10}, {0, 4, 5}, {2, 6, 10}});
+  problem.units[0].pinned_offset = 7;
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.offsets[0], 7);
+  EXPECT_EQ(placement.height_bytes, 27);
+}
+
+TEST(Place, NamesPinsThatOverlap) {
+  Problem problem = make_problem({{0, 4, 10}, {3, 6, 5}});
+  problem.units[0].pinned_offset = 7;
+  problem.units[1].pinned_offset = 16;
+  EXPECT_THROW(place(problem), Error);
+  problem.units[1].pieces[0].start = 4;
+  check_placement(problem, place(problem));
+}
+
+TEST(Place, UsesHolesOfAUnit) {
+  // Bytes 10 to 20 of the first unit are written at step 4 only.
+  Problem problem;
+  problem.units = {{30, 1, {{0, 6, 0, 10}, {0, 6, 20, 30}, {4, 6, 10, 20}}},
+                   {10, 1, {{1, 3, 0, 10}}}};
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.height_bytes, 30);
+}
+
+TEST(Place, StopsBeforeSumsOverflow) {
+  Problem problem = make_problem({{0, 1, INT64_MAX / 3}, {2, 3, INT64_MAX / 3}});
+  EXPECT_THROW(place(problem), Error);
+}
+
+TEST(Place, RandomProblemsPassTheChecker) {
+  Random random(3);
+  for (int round = 0; round < 4000; ++round) {
+    RandomProblemOptions options;
+    options.num_units = static_cast<int>(random.between(1, 30));
+    options.num_steps = random.between(1, 30);
+    options.max_size = random.between(1, 40);
+    options.has_pins = random.between(0, 2) == 0;
+    options.has_pieces = random.between(0, 2) == 0;
+    options.has_alignments = random.between(0, 2) == 0;
+    const Problem problem = make_random_problem(random, options);
+    PlaceOptions place_options;
+    place_options.effort_nodes = 200;
+    const Placement placement = place(problem, place_options);
+    check_placement(problem, placement);
+    EXPECT_GE(placement.height_bytes, find_lower_bound(problem).bytes);
+    EXPECT_LE(placement.lower_bound_bytes, placement.height_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace rlx::memory

@@ -1,0 +1,135 @@
+// Problems and answers for the tests of this folder: random problems of several kinds, and the
+// least height by trying every offset, which shares nothing with the planner.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "memory/problem.h"
+
+namespace rlx::memory {
+
+// A small generator whose numbers are the same everywhere (splitmix64).
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+
+  uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15u;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+  // In [low, high].
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
+  }
+
+ private:
+  uint64_t state_;
+};
+
+struct RandomProblemOptions {
+  int num_units = 6;
+  int64_t num_steps = 8;
+  int64_t max_size = 6;
+  bool has_pins = false;
+  bool has_pieces = false;
+  bool has_alignments = false;
+};
+
+inline Problem make_random_problem(Random& random, const RandomProblemOptions& options) {
+  Problem problem;
+  int64_t next_pin = 0;
+  for (int i = 0; i < options.num_units; ++i) {
+    Unit unit;
+    unit.size_bytes = random.between(1, options.max_size);
+    if (options.has_alignments) unit.alignment = int64_t{1} << random.between(0, 2);
+    const int num_pieces = options.has_pieces ? static_cast<int>(random.between(1, 3)) : 1;
+    for (int k = 0; k < num_pieces; ++k) {
+      const int64_t start = random.between(0, options.num_steps - 1);
+      const int64_t end = random.between(start + 1, options.num_steps);
+      int64_t low = 0, high = unit.size_bytes;
+      if (options.has_pieces && random.between(0, 1) == 1) {
+        low = random.between(0, unit.size_bytes - 1);
+        high = random.between(low + 1, unit.size_bytes);
+      }
+      unit.pieces.push_back({start, end, low, high});
+    }
+    if (options.has_pins && random.between(0, 3) == 0) {
+      // Pins above one another never contradict.
+      next_pin += random.between(0, 3);
+      next_pin += (unit.alignment - next_pin % unit.alignment) % unit.alignment;
+      unit.pinned_offset = next_pin;
+      next_pin += unit.size_bytes;
+    }
+    problem.units.push_back(unit);
+  }
+  return problem;
+}
+
+// Finds the least height of a small problem by trying all offsets below the best height so far.
+class BruteForce {
+ public:
+  explicit BruteForce(const Problem& problem) : problem_(problem) {
+    granule_ = INT64_MAX;
+    for (const Unit& unit : problem.units) granule_ = std::min(granule_, unit.alignment);
+    offsets_.assign(problem.units.size(), 0);
+    order_.resize(problem.units.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+      return problem.units[a].size_bytes > problem.units[b].size_bytes;
+    });
+  }
+
+  // `limit` is a height that is known to be possible.
+  int64_t find_least_height(int64_t limit) {
+    best_ = limit;
+    descend(0, 0);
+    return best_;
+  }
+
+ private:
+  bool conflicts(size_t a, size_t b) const {
+    for (const Piece& p : problem_.units[a].pieces) {
+      for (const Piece& q : problem_.units[b].pieces) {
+        if (p.start < q.end && q.start < p.end && offsets_[a] + p.low < offsets_[b] + q.high &&
+            offsets_[b] + q.low < offsets_[a] + p.high) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  void descend(size_t depth, int64_t height) {
+    if (depth == order_.size()) {
+      best_ = std::min(best_, height);
+      return;
+    }
+    const size_t index = order_[depth];
+    const Unit& unit = problem_.units[index];
+    const int64_t first = std::max<int64_t>(unit.pinned_offset, 0);
+    for (int64_t offset = first;; offset += unit.alignment) {
+      const int64_t end = (offset + unit.size_bytes + granule_ - 1) / granule_ * granule_;
+      if (end >= best_) break;
+      offsets_[index] = offset;
+      bool is_free = true;
+      for (size_t d = 0; d < depth && is_free; ++d) is_free = !conflicts(index, order_[d]);
+      if (is_free) descend(depth + 1, std::max(height, end));
+      if (unit.pinned_offset >= 0) break;
+    }
+  }
+
+  const Problem& problem_;
+  int64_t granule_;
+  int64_t best_ = 0;
+  std::vector<int64_t> offsets_;
+  std::vector<size_t> order_;
+};
+
+}  // namespace rlx::memory
