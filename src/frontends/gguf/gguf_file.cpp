@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/quoted.h"
+#include "base/printable_text.h"
 #include "frontends/gguf/gguf_reader.h"
 #include "tensor/storage.h"
 
@@ -34,7 +34,8 @@ int read_version(Cursor& cursor) {
   if (std::memcmp(magic.data(), "GGUF", 4) != 0) {
     const std::string_view found(reinterpret_cast<const char*>(magic.data()), 4);
     throw_error(ErrorCode::kCorruptData,
-                "This is not a GGUF file: it starts with {}, but expected 'GGUF'.", quoted(found));
+                "This is not a GGUF file: it starts with {}, but expected 'GGUF'.",
+                printable_text(found));
   }
   const auto version = cursor.read<uint32_t>("the version");
   if (version != 0 && (version & 0xffffu) == 0) {
@@ -51,7 +52,7 @@ int read_version(Cursor& cursor) {
 GgufValue read_metadata_entry(Cursor& cursor) {
   GgufValue value;
   value.key = cursor.read_string("a metadata key");
-  with_context("key " + quoted(value.key), [&] {
+  with_context("key " + printable_text(value.key), [&] {
     value.type = gguf::checked_type(cursor.read<uint32_t>("the type of a value"));
     value.element_type = value.type;
     value.count = 1;
@@ -78,7 +79,7 @@ GgufValue read_metadata_entry(Cursor& cursor) {
 GgufTensor read_tensor_entry(Cursor& cursor) {
   GgufTensor tensor;
   tensor.name = cursor.read_string("a tensor name");
-  with_context("tensor " + quoted(tensor.name), [&] {
+  with_context("tensor " + printable_text(tensor.name), [&] {
     const auto rank = cursor.read<uint32_t>("the number of dimensions");
     if (rank > kMaxDimensions) {
       throw_error(ErrorCode::kUnsupported, "It has {} dimensions, but expected at most {}.", rank,
@@ -113,7 +114,7 @@ GgufTensor read_tensor_entry(Cursor& cursor) {
 }
 
 void place_tensor(GgufTensor& tensor, int64_t data_start, int64_t alignment, int64_t file_bytes) {
-  with_context("tensor " + quoted(tensor.name), [&] {
+  with_context("tensor " + printable_text(tensor.name), [&] {
     if (tensor.offset_bytes % alignment != 0) {
       throw_error(ErrorCode::kCorruptData,
                   "Its data starts at offset {}, but expected a multiple of the alignment {}.",
@@ -142,8 +143,8 @@ void check_no_overlap(const std::vector<GgufTensor>& tensors) {
     if (before.offset_bytes + before.size_bytes > after.offset_bytes) {
       throw_error(ErrorCode::kCorruptData,
                   "The data of tensor {} ends at byte {}, inside tensor {}, which starts at {}.",
-                  quoted(before.name), before.offset_bytes + before.size_bytes, quoted(after.name),
-                  after.offset_bytes);
+                  printable_text(before.name), before.offset_bytes + before.size_bytes,
+                  printable_text(after.name), after.offset_bytes);
     }
   }
 }
@@ -154,7 +155,7 @@ void sort_unique_names(Index& index, const char* what) {
   for (size_t i = 1; i < index.size(); ++i) {
     if (index[i - 1].first == index[i].first) {
       throw_error(ErrorCode::kCorruptData, "The {} {} appears twice.", what,
-                  quoted(index[i].first));
+                  printable_text(index[i].first));
     }
   }
 }

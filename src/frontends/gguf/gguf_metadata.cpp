@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/quoted.h"
+#include "base/printable_text.h"
 #include "frontends/gguf/gguf_file.h"
 #include "frontends/gguf/gguf_reader.h"
 
@@ -125,7 +125,7 @@ std::string_view to_string(GgufType type) {
 std::string printable_value(const GgufValue& value) {
   constexpr size_t kMaxTextBytes = 60;
   constexpr int64_t kMaxElements = 4;
-  if (value.type == GgufType::kString) return quoted(as_text(value.payload), kMaxTextBytes);
+  if (value.type == GgufType::kString) return printable_text(as_text(value.payload), kMaxTextBytes);
   if (value.type != GgufType::kArray) return printable_scalar(value.type, value.payload.data());
 
   std::string result = fmt::format("{}[{}] [", to_string(value.element_type), value.count);
@@ -138,7 +138,7 @@ std::string printable_value(const GgufValue& value) {
       break;
     }
     if (value.element_type == GgufType::kString) {
-      result += quoted(cursor.read_string("a string"), 20);
+      result += printable_text(cursor.read_string("a string"), 20);
     } else {
       result += printable_scalar(value.element_type, cursor.take(element_bytes, "a value").data());
     }
@@ -148,7 +148,7 @@ std::string printable_value(const GgufValue& value) {
 
 void GgufFile::throw_wrong_type(const GgufValue& value, std::string_view expected) const {
   throw_error(ErrorCode::kInvalidArgument, "{}: the key {} has the type {}, but expected {}.",
-              path_, quoted(value.key), type_of(value), expected);
+              path_, printable_text(value.key), type_of(value), expected);
 }
 
 const GgufValue* GgufFile::find_array(std::string_view key, std::string_view expected) const {
@@ -161,7 +161,7 @@ std::optional<int64_t> GgufFile::find_int(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::nullopt;
   if (!is_integer_type(value->type)) throw_wrong_type(*value, "an integer");
-  return with_context("key " + quoted(key),
+  return with_context("key " + printable_text(key),
                       [&] { return load_int(value->type, value->payload.data()); });
 }
 
@@ -176,7 +176,7 @@ std::optional<bool> GgufFile::find_bool(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::nullopt;
   if (value->type != GgufType::kBool) throw_wrong_type(*value, "bool");
-  return with_context(path_ + ": key " + quoted(key),
+  return with_context(path_ + ": key " + printable_text(key),
                       [&] { return load_bool(value->payload.data()); });
 }
 
@@ -192,7 +192,7 @@ std::optional<std::vector<int64_t>> GgufFile::find_int_array(std::string_view ke
   const GgufValue* value = find_array(key, kExpected);
   if (value == nullptr) return std::nullopt;
   if (!is_integer_type(value->element_type)) throw_wrong_type(*value, kExpected);
-  return with_context(path_ + ": key " + quoted(key), [&] {
+  return with_context(path_ + ": key " + printable_text(key), [&] {
     std::vector<int64_t> result;
     result.reserve(static_cast<size_t>(value->count));
     const size_t step = gguf::fixed_size_bytes(value->element_type);
@@ -223,7 +223,7 @@ std::optional<std::vector<bool>> GgufFile::find_bool_array(std::string_view key)
   const GgufValue* value = find_array(key, kExpected);
   if (value == nullptr) return std::nullopt;
   if (value->element_type != GgufType::kBool) throw_wrong_type(*value, kExpected);
-  return with_context(path_ + ": key " + quoted(key), [&] {
+  return with_context(path_ + ": key " + printable_text(key), [&] {
     std::vector<bool> result;
     result.reserve(static_cast<size_t>(value->count));
     for (const std::byte& element : value->payload) result.push_back(load_bool(&element));

@@ -11,7 +11,7 @@ namespace rlx {
 
 // The text in single quotes, every byte that is not printable ASCII written as \xNN, and cut after
 // `limit` bytes with "..." to show it.
-inline std::string quoted(std::string_view text, size_t limit = 80) {
+inline std::string printable_text(std::string_view text, size_t limit = 80) {
   std::string result = "'";
   for (const char letter : text.substr(0, limit)) {
     const auto byte = static_cast<unsigned char>(letter);
