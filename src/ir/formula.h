@@ -24,9 +24,10 @@ namespace rlx {
 #define RLX_FORMULA_OPS(X)                                                                     \
   X(neg, 1)                                                                                    \
   X(abs, 1)                                                                                    \
-  X(sign, 1) X(floor, 1) X(ceil, 1) X(round, 1) X(trunc, 1) X(sqrt, 1) X(exp, 1) X(log, 1)     \
-      X(sin, 1) X(cos, 1) X(tan, 1) X(tanh, 1) X(erf, 1) X(logical_not, 1) X(add, 2) X(sub, 2) \
-          X(mul, 2) X(div, 2) X(rem, 2) X(pow, 2) X(min, 2) X(max, 2) X(equal, 2) X(less, 2)   \
+  X(sign, 1)                                                                                   \
+  X(floor, 1) X(ceil, 1) X(round, 1) X(trunc, 1) X(sqrt, 1) X(exp, 1) X(log, 1) X(sin, 1)      \
+      X(cos, 1) X(tan, 1) X(tanh, 1) X(erf, 1) X(logical_not, 1) X(add, 2) X(sub, 2) X(mul, 2) \
+          X(div, 2) X(rem, 2) X(pow, 2) X(min, 2) X(max, 2) X(equal, 2) X(less, 2)             \
               X(less_equal, 2) X(logical_and, 2) X(logical_or, 2) X(logical_xor, 2) X(select, 3)
 
 enum class FormulaOp : uint8_t {
