@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ enum class KernelError : uint8_t {
 // One step of a program at run time. Inputs and outputs have their actual extents.
 struct KernelCall {
   const void* attributes;  // the op's struct
+  const void* prepared;    // what Kernel::prepare made for this step, or null
   std::span<const TensorView* const> inputs;
   std::span<const TensorView* const> outputs;
   std::span<const int64_t> dims;  // Op::list_dims() of this step, evaluated for this run
@@ -79,9 +81,14 @@ struct Kernel {
   // Bytes of scratch at the symbols' upper bounds, for max_threads threads; null means none.
   int64_t (*scratch_bytes)(const KernelQuery& query);
   void (*run)(const KernelCall& call);
-  // Output 0 may share the bytes of this input when it dies here and has the same size, because the
-  // kernel reads each element before it writes it; bit i stands for input i.
+  // Output 0 may share the bytes of this input when it dies here, is contiguous, and has the same
+  // shape and element size, because the kernel reads each element before it writes it; bit i stands
+  // for input i.
   uint32_t may_alias_inputs = 0;
+  // Makes once, when the program is loaded, what all runs of the step share and a run must not
+  // allocate (a formula compiled for tiles, say); it arrives in KernelCall::prepared and is only
+  // read. Null means none.
+  std::shared_ptr<const void> (*prepare)(const KernelQuery& query) = nullptr;
 };
 
 }  // namespace rlx::cpu
