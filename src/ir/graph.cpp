@@ -19,6 +19,11 @@ std::vector<TensorType> Weight::infer(const InferContext& context) const { fail_
 std::vector<TensorType> State::infer(const InferContext& context) const { fail_source(context); }
 std::vector<TensorType> Constant::infer(const InferContext& context) const { fail_source(context); }
 
+bool Constant::operator==(const Constant& other) const {
+  if (data == other.data) return true;
+  return data != nullptr && other.data != nullptr && data->bytes == other.data->bytes;
+}
+
 int32_t Graph::append(Op op, std::vector<ValueId> inputs, std::vector<TensorType> types,
                       std::string source) {
   for (ValueId input : inputs) {

@@ -28,6 +28,7 @@ struct Input {  // given by the caller at each run
   static constexpr Arity kArity{0, 0};
   static constexpr bool kIsSource = true;
   std::string name;
+  bool operator==(const Input&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
 };
 struct Weight {  // read-only, by name from the model's file; shared by all programs of the model
@@ -35,6 +36,7 @@ struct Weight {  // read-only, by name from the model's file; shared by all prog
   static constexpr Arity kArity{0, 0};
   static constexpr bool kIsSource = true;
   std::string name;
+  bool operator==(const Weight&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
 };
 struct State {  // stays in the arena from run to run (key/value caches); zero at first
@@ -42,6 +44,7 @@ struct State {  // stays in the arena from run to run (key/value caches); zero a
   static constexpr Arity kArity{0, 0};
   static constexpr bool kIsSource = true;
   std::string name;
+  bool operator==(const State&) const = default;
   std::vector<TensorType> infer(const InferContext& context) const;
 };
 struct Constant {  // held in the graph itself
@@ -49,6 +52,8 @@ struct Constant {  // held in the graph itself
   static constexpr Arity kArity{0, 0};
   static constexpr bool kIsSource = true;
   std::shared_ptr<const ConstantData> data;
+  // The same bytes; whether the values are equal also depends on their types.
+  bool operator==(const Constant& other) const;
   std::vector<TensorType> infer(const InferContext& context) const;
 };
 

@@ -223,6 +223,7 @@ std::vector<Dim> Op::list_dims() const {
 bool Op::operator==(const Op& other) const {
   if (kind_ != other.kind_) return false;
   if (attributes_ == other.attributes_) return true;
+  if (kind_->equals != nullptr) return kind_->equals(attributes(), other.attributes());
   const auto a = print_fields(*kind_, attributes());
   const auto b = print_fields(*kind_, other.attributes());
   for (size_t i = 0; i < a.size(); ++i) {

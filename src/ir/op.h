@@ -170,6 +170,8 @@ struct OpKind {
 
   std::shared_ptr<void> (*make_default)() = nullptr;
   void (*visit_fields)(void* op, FieldVisitor& visitor) = nullptr;
+  // Whether the attributes are equal; null when comparing the visited fields says it.
+  bool (*equals)(const void* a, const void* b) = nullptr;
   std::vector<TensorType> (*infer)(const void* op, const InferContext& context) = nullptr;
   double (*scalar_double)(const void* op, const double* inputs) = nullptr;
   int64_t (*scalar_int)(const void* op, const int64_t* inputs) = nullptr;
@@ -191,6 +193,11 @@ OpKind make_op_kind() {
   kind.visit_fields = [](void* op, FieldVisitor& visitor) {
     if constexpr (requires(T & t) { t.fields(visitor); }) static_cast<T*>(op)->fields(visitor);
   };
+  if constexpr (requires(const T& a) { a == a; }) {
+    kind.equals = [](const void* a, const void* b) {
+      return *static_cast<const T*>(a) == *static_cast<const T*>(b);
+    };
+  }
   kind.infer = [](const void* op, const InferContext& context) {
     return static_cast<const T*>(op)->infer(context);
   };

@@ -1,0 +1,84 @@
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "ir/verify.h"
+#include "passes/legalize.h"
+#include "passes/remove_dead_code.h"
+
+namespace rlx {
+namespace {
+
+constexpr Pass kDefaultPipeline[] = {
+    // First, so that no other pass spends time on what nothing uses.
+    {"remove_dead_code", remove_dead_code},
+    // What no fusion has claimed and the target does not know becomes smaller ops.
+    {"legalize", legalize},
+    // Last: takes away what the passes before have replaced.
+    {"remove_dead_code", remove_dead_code},
+};
+
+void check_disabled(std::span<const Pass> passes, const std::vector<std::string>& disabled) {
+  for (const std::string& name : disabled) {
+    const bool is_known = std::any_of(passes.begin(), passes.end(),
+                                      [&](const Pass& pass) { return pass.name == name; });
+    if (is_known) continue;
+    std::vector<std::string_view> known;
+    for (const Pass& pass : passes) {
+      if (std::find(known.begin(), known.end(), pass.name) == known.end()) {
+        known.push_back(pass.name);
+      }
+    }
+    throw_error(ErrorCode::kInvalidArgument,
+                "There is no pass named '{}' to disable; the passes are: {}.", name,
+                fmt::join(known, ", "));
+  }
+}
+
+// Whether both graphs print the same, without printing their constants.
+bool is_same_graph(const Graph& a, const Graph& b) {
+  const auto same_node = [&](const Node& x, const Node& y) {
+    return x.op == y.op && x.inputs == y.inputs && x.outputs == y.outputs && x.source == y.source;
+  };
+  const auto same_value = [](const Value& x, const Value& y) {
+    return x.type == y.type && x.name == y.name;
+  };
+  const auto same_output = [](const GraphOutput& x, const GraphOutput& y) {
+    return x.name == y.name && x.value == y.value;
+  };
+  return std::ranges::equal(a.nodes(), b.nodes(), same_node) &&
+         std::ranges::equal(a.values(), b.values(), same_value) &&
+         std::ranges::equal(a.outputs(), b.outputs(), same_output);
+}
+
+}  // namespace
+
+std::span<const Pass> default_pipeline() { return kDefaultPipeline; }
+
+PipelineResult run_pipeline(const Graph& graph, std::span<const Pass> passes,
+                            const PassContext& context, const PipelineOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  check_disabled(passes, options.disabled);
+  if (options.verify) with_context("before the first pass", [&] { verify(graph); });
+  if (options.dump) options.dump("input", graph);
+  PipelineResult result{graph, {}};
+  for (const Pass& pass : passes) {
+    if (std::ranges::find(options.disabled, pass.name) != options.disabled.end()) continue;
+    const Clock::time_point start = Clock::now();
+    Graph next = with_context(fmt::format("in pass '{}'", pass.name),
+                              [&] { return pass.run(result.graph, context); });
+    const std::chrono::duration<double, std::milli> elapsed = Clock::now() - start;
+    result.timings.push_back(
+        {std::string(pass.name), elapsed.count(), static_cast<int64_t>(result.graph.nodes().size()),
+         static_cast<int64_t>(next.nodes().size()), !is_same_graph(result.graph, next)});
+    result.graph = std::move(next);
+    if (options.verify) {
+      with_context(fmt::format("after pass '{}'", pass.name), [&] { verify(result.graph); });
+    }
+    if (options.dump) options.dump(pass.name, result.graph);
+  }
+  return result;
+}
+
+}  // namespace rlx
