@@ -1,0 +1,38 @@
+// From a graph to a program: passes, kernel choice, aliasing, lifetimes, placement, emission.
+// Nothing here runs or reads a weight; weights are described by their headers.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/target.h"
+#include "ir/graph.h"
+#include "passes/pipeline.h"
+#include "program/program.h"
+
+namespace rlx {
+
+struct CompileOptions {
+  std::vector<std::string> disabled_passes;
+  // Called after each pass with its name and the graph, when set.
+  std::function<void(std::string_view pass, const Graph& graph)> dump;
+  // Limit of the placement search in nodes; see memory/place.h.
+  int64_t plan_effort = 200000;
+};
+
+struct CompileResult {
+  Program program;
+  Graph optimized;                  // the graph after all passes
+  std::vector<PassTiming> timings;  // of the passes
+};
+
+// Throws rlx::Error: kUnsupported listing every op that the target has no kernel for, kOutOfRange
+// when a size does not fit in 64 bits.
+CompileResult compile(const Graph& graph, const Target& target, const CompileOptions& options = {});
+
+// Runs the passes alone.
+PipelineResult optimize(const Graph& graph, const Target& target,
+                        const CompileOptions& options = {});
+
+}  // namespace rlx

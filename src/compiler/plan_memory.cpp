@@ -1,0 +1,205 @@
+#include "compiler/plan_memory.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/checked.h"
+#include "memory/check_placement.h"
+#include "memory/place.h"
+
+namespace rlx {
+namespace {
+
+// Segments start at page boundaries of the arena.
+constexpr int64_t kPageBytes = 4096;
+
+class Planner {
+ public:
+  Planner(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes)
+      : lowered_(std::move(lowered)), alignment_(alignment_bytes), effort_(effort_nodes) {}
+
+  Program run() {
+    plan_weights();
+    stack(Segment::kState);
+    stack(Segment::kIo);
+    plan_work();
+    lay_out_arena();
+    write_values();
+    place_barriers();
+    return std::move(lowered_.program);
+  }
+
+ private:
+  Program& program() { return lowered_.program; }
+  MemoryPlan& plan() { return lowered_.program.plan; }
+
+  void plan_weights() {
+    for (const NamedValue& weight : program().weights) {
+      const Storage& storage = lowered_.storages[lowered_.storage_of_value[weight.value]];
+      plan().mapped_weight_bytes = checked_add(plan().mapped_weight_bytes, storage.size_bytes);
+    }
+    plan().constant_bytes = static_cast<int64_t>(program().constants.size());
+    SegmentPlan& segment = plan().segment(Segment::kWeights);
+    segment.size_bytes = checked_add(plan().mapped_weight_bytes, plan().constant_bytes);
+    segment.lower_bound_bytes = segment.size_bytes;
+  }
+
+  // Values that are never reused lie one after the other.
+  void stack(Segment which) {
+    int64_t end = 0;
+    for (Storage& storage : lowered_.storages) {
+      if (storage.segment != which) continue;
+      storage.offset_bytes = align_up(end, alignment_);
+      end = checked_add(storage.offset_bytes, storage.size_bytes);
+    }
+    SegmentPlan& segment = plan().segment(which);
+    segment.size_bytes = end;
+    segment.lower_bound_bytes = end;
+  }
+
+  void plan_work() {
+    memory::Problem problem;
+    std::vector<int64_t*> offsets;
+    std::vector<PeakValue> owners;
+    std::vector<std::pair<int32_t, int32_t>> steps;
+    auto add_unit = [&](int64_t size, int32_t first, int32_t last, int64_t* offset,
+                        PeakValue owner) {
+      memory::Unit unit;
+      unit.size_bytes = align_up(size, alignment_);
+      unit.alignment = alignment_;
+      unit.pieces.push_back({first, last + 1, 0, unit.size_bytes});
+      problem.units.push_back(std::move(unit));
+      offsets.push_back(offset);
+      owner.size_bytes = size;
+      owners.push_back(std::move(owner));
+      steps.emplace_back(first, last);
+    };
+    const std::vector<int32_t> first_value = find_first_values();
+    for (size_t i = 0; i < lowered_.storages.size(); ++i) {
+      Storage& storage = lowered_.storages[i];
+      if (storage.segment != Segment::kWork) continue;
+      const ProgramValue& value = program().values[first_value[i]];
+      add_unit(storage.size_bytes, storage.first_step, storage.last_step, &storage.offset_bytes,
+               {value.name, value.source});
+    }
+    for (size_t i = 0; i < program().instructions.size(); ++i) {
+      Instruction& instruction = program().instructions[i];
+      if (instruction.scratch_bytes == 0) continue;
+      const int32_t step = static_cast<int32_t>(i);
+      add_unit(instruction.scratch_bytes, step, step, &instruction.scratch_offset_bytes,
+               {"scratch of " + instruction.kernel, instruction.source});
+    }
+    const memory::Placement placement = memory::place(problem, {.effort_nodes = effort_});
+    memory::check_placement(problem, placement);
+    for (size_t i = 0; i < offsets.size(); ++i) *offsets[i] = placement.offsets[i];
+
+    SegmentPlan& work = plan().segment(Segment::kWork);
+    work.size_bytes = placement.height_bytes;
+    work.lower_bound_bytes = placement.lower_bound_bytes;
+    work.optimal = placement.optimal;
+    describe_peak(static_cast<int32_t>(placement.peak_step), owners, steps);
+  }
+
+  void describe_peak(int32_t peak, const std::vector<PeakValue>& owners,
+                     const std::vector<std::pair<int32_t, int32_t>>& steps) {
+    plan().peak_step = peak;
+    if (peak < static_cast<int32_t>(program().instructions.size())) {
+      plan().peak_source = program().instructions[peak].source;
+    }
+    for (size_t i = 0; i < owners.size(); ++i) {
+      if (steps[i].first <= peak && peak <= steps[i].second && owners[i].size_bytes > 0) {
+        plan().peak_values.push_back(owners[i]);
+      }
+    }
+    std::stable_sort(
+        plan().peak_values.begin(), plan().peak_values.end(),
+        [](const PeakValue& a, const PeakValue& b) { return a.size_bytes > b.size_bytes; });
+  }
+
+  std::vector<int32_t> find_first_values() const {
+    std::vector<int32_t> first(lowered_.storages.size(), -1);
+    for (size_t i = lowered_.storage_of_value.size(); i-- > 0;) {
+      first[lowered_.storage_of_value[i]] = static_cast<int32_t>(i);
+    }
+    return first;
+  }
+
+  void lay_out_arena() {
+    int64_t end = 0;
+    for (Segment segment : {Segment::kState, Segment::kIo, Segment::kWork}) {
+      plan().base_bytes[static_cast<int>(segment)] = end;
+      end = align_up(checked_add(end, plan().segment(segment).size_bytes), kPageBytes);
+    }
+    plan().arena_bytes = end;
+  }
+
+  void write_values() {
+    for (size_t i = 0; i < program().values.size(); ++i) {
+      ProgramValue& value = program().values[i];
+      const Storage& storage = lowered_.storages[lowered_.storage_of_value[i]];
+      value.segment = storage.segment;
+      value.offset_bytes = storage.offset_bytes;
+      value.size_bytes = storage.size_bytes;
+      value.first_step = storage.first_step;
+      value.last_step = storage.last_step;
+    }
+  }
+
+  struct ByteRange {
+    Segment segment;
+    int64_t begin, end;
+    bool overlaps(const ByteRange& other) const {
+      return segment == other.segment && begin < other.end && other.begin < end;
+    }
+  };
+
+  ByteRange range_of(int32_t value) const {
+    const Storage& storage = lowered_.storages[lowered_.storage_of_value[value]];
+    return {storage.segment, storage.offset_bytes, storage.offset_bytes + storage.size_bytes};
+  }
+
+  // A barrier stands before an instruction only when it reads what was written since the last one,
+  // or writes what was read or written since.
+  void place_barriers() {
+    std::vector<ByteRange> reads, writes;
+    auto touches = [](const std::vector<ByteRange>& ranges, const ByteRange& range) {
+      return std::any_of(ranges.begin(), ranges.end(),
+                         [&](const ByteRange& other) { return other.overlaps(range); });
+    };
+    for (Instruction& instruction : program().instructions) {
+      std::vector<ByteRange> new_reads, new_writes;
+      for (int32_t input : instruction.inputs) {
+        if (range_of(input).segment != Segment::kWeights) new_reads.push_back(range_of(input));
+      }
+      for (int32_t output : instruction.outputs) new_writes.push_back(range_of(output));
+      if (instruction.scratch_bytes > 0) {
+        const int64_t begin = instruction.scratch_offset_bytes;
+        new_writes.push_back({Segment::kWork, begin, begin + instruction.scratch_bytes});
+      }
+      bool conflict = false;
+      for (const ByteRange& range : new_reads) conflict = conflict || touches(writes, range);
+      for (const ByteRange& range : new_writes) {
+        conflict = conflict || touches(writes, range) || touches(reads, range);
+      }
+      instruction.needs_barrier = conflict;
+      if (conflict) {
+        reads.clear();
+        writes.clear();
+      }
+      reads.insert(reads.end(), new_reads.begin(), new_reads.end());
+      writes.insert(writes.end(), new_writes.begin(), new_writes.end());
+    }
+  }
+
+  Lowered lowered_;
+  const int64_t alignment_;
+  const int64_t effort_;
+};
+
+}  // namespace
+
+Program plan_memory(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes) {
+  return Planner(std::move(lowered), alignment_bytes, effort_nodes).run();
+}
+
+}  // namespace rlx

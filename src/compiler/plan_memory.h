@@ -1,0 +1,14 @@
+// Placement: storages get offsets in their segments, the work segment from the memory planner,
+// whose answer an independent checker proves on every compile. Then barriers are left out where no
+// bytes are shared.
+#pragma once
+
+#include "compiler/lowering.h"
+
+namespace rlx {
+
+// Fills in the offsets and the plan of `lowered.program`, and returns the program.
+// Throws kOutOfRange when a size does not fit in 64 bits.
+Program plan_memory(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes);
+
+}  // namespace rlx
