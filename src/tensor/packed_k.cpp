@@ -101,15 +101,19 @@ void decode_q6_k(const uint8_t* block, float* out) {
   const uint8_t* high_bits = block + 128;
   const uint8_t* scales = block + 192;
   const float scale = load_f16(block + 208);
-  for (int i = 0; i < 256; ++i) {
-    const int half = i / 128;
-    const int run =
-        (i % 128) / 32;  // of 32 values; runs 0 and 1 are low nibbles, 2 and 3 high ones
-    const uint8_t low_byte = block[64 * half + 32 * (run % 2) + i % 32];
-    const int low = run < 2 ? low_byte & 15 : low_byte >> 4;
-    const int high = (high_bits[32 * half + i % 32] >> (2 * run)) & 3;
-    const float group_scale = scale * static_cast<float>(static_cast<int8_t>(scales[i / 16]));
-    out[i] = group_scale * static_cast<float>((low | (high << 4)) - 32);
+  for (int group = 0; group < 16; ++group) {
+    const int half = group / 8;
+    const int run = group % 8 / 2;  // of 32 values; runs 0 and 1 are low nibbles, 2 and 3 high ones
+    const uint8_t* low_bits = block + 64 * half + 32 * (run % 2) + 16 * (group % 2);
+    const uint8_t* own_high_bits = high_bits + 32 * half + 16 * (group % 2);
+    const int low_shift = 4 * (run / 2);
+    const int high_shift = 2 * run;
+    const float group_scale = scale * static_cast<float>(static_cast<int8_t>(scales[group]));
+    for (int i = 0; i < 16; ++i) {
+      const int low = (low_bits[i] >> low_shift) & 15;
+      const int high = (own_high_bits[i] >> high_shift) & 3;
+      *out++ = group_scale * static_cast<float>((low | (high << 4)) - 32);
+    }
   }
 }
 
