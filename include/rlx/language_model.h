@@ -1,0 +1,96 @@
+// A language model ready to write text: load it, then generate. Loading maps the file, plans every byte
+// and compiles; generating allocates nothing inside the model.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/dtype.h"
+#include "rlx/plan.h"
+
+namespace rlx {
+
+struct LanguageModelOptions {
+  int64_t context = 0;       // rows of the key/value cache; 0: the model's own context length
+  int64_t max_tokens = 512;  // most prompt tokens that go through the model at once
+  int threads = 0;           // 0: as many as this process may use
+  DType cache_dtype = DType::kF16;   // f32, f16 or bf16
+  bool quantize_activations = true;  // multiply packed weights in int8; false: in float
+  bool all_logits = false;           // keep the logits of every token of a run, not only the last
+  bool load_tokenizer = true;        // false: token ids only
+};
+
+struct GenerateOptions {
+  int64_t max_new_tokens = 128;  // negative: until the context is full
+  float temperature = 0.8f;      // 0: always the likeliest token
+  int32_t top_k = 40;            // 0: off
+  float top_p = 0.95f;
+  float min_p = 0.05f;
+  float repeat_penalty = 1.0f;
+  int32_t repeat_last_n = 64;
+  uint64_t seed = 0;
+  // Called with each piece of text as it is made, whole UTF-8 characters; may be empty.
+  std::function<void(std::string_view piece)> on_text;
+  // While true, generation stops soon, also inside a long prompt; may be null.
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+enum class StopReason : uint8_t { kEndToken, kMaxTokens, kContextFull, kCancelled };
+const char* to_string(StopReason reason);
+
+struct GenerateResult {
+  std::string text;
+  std::vector<int32_t> tokens;  // generated, the end token excluded
+  StopReason stop_reason = StopReason::kMaxTokens;
+  int64_t prompt_tokens = 0;
+  double prompt_seconds = 0;    // until the first token was chosen
+  double generate_seconds = 0;  // from then on
+};
+
+// Movable. One caller at a time; several models may be used from several threads.
+class LanguageModel {
+ public:
+  // `path` is a .gguf file, or a folder with config.json, tokenizer.json and *.safetensors. Throws
+  // rlx::Error naming the file and what is wrong with it.
+  static LanguageModel load(const std::string& path, const LanguageModelOptions& options = {});
+  LanguageModel(LanguageModel&&) noexcept;
+  LanguageModel& operator=(LanguageModel&&) noexcept;
+  ~LanguageModel();
+
+  // The plan of the same file and options, from headers alone: reads no weight, allocates no arena.
+  static PlanReport plan(const std::string& path, const LanguageModelOptions& options = {});
+
+  // Starts anew with the prompt and writes on from it. Throws kOutOfRange when the prompt does not fit
+  // the context.
+  GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
+
+  // Appends tokens to what the model has read and returns the logits: of the last token, or with
+  // `all_logits` of each token of the call ([tokens, vocabulary], at most max_tokens tokens then). Valid
+  // until the next call. Throws kOutOfRange naming a bad id or a context that is full.
+  std::span<const float> evaluate(std::span<const int32_t> tokens);
+  // Forgets what was read.
+  void reset();
+  int64_t num_past_tokens() const;
+
+  std::vector<int32_t> tokenize(std::string_view text) const;
+  std::string detokenize(std::span<const int32_t> tokens) const;
+
+  int64_t vocab_size() const;
+  int64_t context() const;
+  int threads() const;
+  const PlanReport& plan_report() const;
+
+  struct Parts;  // internal
+
+ private:
+  explicit LanguageModel(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace rlx

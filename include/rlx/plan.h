@@ -1,0 +1,41 @@
+// What a program's memory looks like before anything is loaded: bytes by segment, the lower bound of
+// what is reused, and what lies at the peak.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rlx {
+
+struct PlanSegment {
+  std::string name;  // "weights", "state", "io", "work"
+  int64_t size_bytes = 0;
+  int64_t lower_bound_bytes = 0;  // no plan of this program can be smaller
+  bool optimal = false;           // size_bytes is proven least
+};
+
+struct PlanPeakValue {
+  std::string name;
+  std::string source;  // the model's own word for the place
+  int64_t size_bytes = 0;
+};
+
+struct PlanReport {
+  std::vector<PlanSegment> segments;  // weights, state, io, work
+  int64_t arena_bytes = 0;            // one allocation: state, io and work
+  int64_t mapped_weight_bytes = 0;    // of the weights: used where the file lies
+  std::vector<std::string> weight_files;
+  std::string state_description;  // such as "key/value cache, f16, 6 layers x 1,024 rows"
+  int64_t num_steps = 0;
+  int64_t peak_step = 0;
+  std::string peak_source;
+  std::vector<PlanPeakValue> peak_values;  // largest first
+
+  const PlanSegment& segment(const std::string& name) const;  // throws kNotFound
+};
+
+// A table for people: a line per segment, the bound and gap of work, the peak.
+std::string to_string(const PlanReport& report);
+
+}  // namespace rlx
