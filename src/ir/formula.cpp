@@ -73,31 +73,33 @@ std::string print_constant(double value) {
   return fmt::format("{}", value);
 }
 
-std::string print_operand(const Formula& formula, int32_t step) {
-  const FormulaStep& s = formula.steps()[step];
-  if (s.op == FormulaOp::input) return fmt::format("i{}", s.a);
-  if (s.op == FormulaOp::constant) return print_constant(s.value);
-  return fmt::format("t{}", step);
-}
-
 }  // namespace
 
 std::string to_string(const Formula& formula) {
+  // Only assignments are numbered, so the text does not depend on where inputs and constants stand
+  // among the steps, which a parser places at their first use.
+  std::vector<std::string> operands;
   std::string text;
-  for (size_t i = 0; i < formula.steps().size(); ++i) {
-    const FormulaStep& step = formula.steps()[i];
-    if (count_arguments(step.op) == 0) continue;
-    if (!text.empty()) text += "; ";
-    text += fmt::format("t{} = {}(", i, to_string(step.op));
+  int next = 0;
+  for (const FormulaStep& step : formula.steps()) {
+    if (step.op == FormulaOp::input) {
+      operands.push_back(fmt::format("i{}", step.a));
+      continue;
+    }
+    if (step.op == FormulaOp::constant) {
+      operands.push_back(print_constant(step.value));
+      continue;
+    }
+    operands.push_back(fmt::format("t{}", next++));
+    text += fmt::format("{} = {}(", operands.back(), to_string(step.op));
     const int32_t arguments[] = {step.a, step.b, step.c};
     for (int k = 0; k < count_arguments(step.op); ++k) {
       if (k > 0) text += ", ";
-      text += print_operand(formula, arguments[k]);
+      text += operands[arguments[k]];
     }
-    text += ")";
+    text += "); ";
   }
-  if (!text.empty()) text += "; ";
-  return text + print_operand(formula, formula.result());
+  return text + operands[formula.result()];
 }
 
 namespace {

@@ -68,8 +68,8 @@ class Formula {
   int32_t result_ = -1;
 };
 
-// "t1 = neg(i0); t2 = exp(t1); add(t2, 1)": one assignment per step that is not an input or
-// constant, the last being the result.
+// "t0 = neg(i0); t1 = exp(t0); t2 = add(t1, 1); t2": one assignment per step that is not an input
+// or a constant, then the result. The formula must have a result.
 std::string to_string(const Formula& formula);
 // Reads what to_string writes; throws kInvalidArgument naming the place.
 Formula parse_formula(std::string_view text);

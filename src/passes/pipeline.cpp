@@ -4,8 +4,17 @@
 #include <chrono>
 
 #include "ir/verify.h"
+#include "passes/eliminate_common_subexpressions.h"
+#include "passes/eliminate_views.h"
+#include "passes/fold_constants.h"
+#include "passes/fuse_attention.h"
+#include "passes/fuse_elementwise.h"
+#include "passes/fuse_matmul_epilogue.h"
+#include "passes/fuse_norm.h"
+#include "passes/fuse_swiglu.h"
 #include "passes/legalize.h"
 #include "passes/remove_dead_code.h"
+#include "passes/simplify_algebra.h"
 
 namespace rlx {
 namespace {
@@ -13,9 +22,36 @@ namespace {
 constexpr Pass kDefaultPipeline[] = {
     // First, so that no other pass spends time on what nothing uses.
     {"remove_dead_code", remove_dead_code},
-    // What no fusion has claimed and the target does not know becomes smaller ops.
+    // Before the algebra, whose rules look for constants as operands.
+    {"fold_constants", fold_constants},
+    {"simplify_algebra", simplify_algebra},
+    // After the algebra, which leaves broadcasts and casts behind.
+    {"eliminate_views", eliminate_views},
+    // After both, so that what they made equal is merged. Before the fusions, which give up where a
+    // part has a second user: two copies of one mean, say.
+    {"eliminate_common_subexpressions", eliminate_common_subexpressions},
+    // Views that are gone now can have stood between constants and what folds them.
+    {"fold_constants", fold_constants},
+    // The fusions go from the most particular pattern to the most general one: each would swallow
+    // parts of the ones before it. Norms take the sums of residuals, which the epilogue also would.
+    {"fuse_norm", fuse_norm},
+    {"fuse_swiglu", fuse_swiglu},
+    // Before the epilogue, which takes matrix products with the scale or mask that follows.
+    {"fuse_attention", fuse_attention},
+    // The transposes around attention cancel with those that the model has there.
+    {"eliminate_views", eliminate_views},
+    {"fuse_matmul_epilogue", fuse_matmul_epilogue},
+    // After the fusions, which look for whole ops such as softmax; before the fusion of elementwise
+    // ops, which can then join what decompositions are made of.
     {"legalize", legalize},
-    // Last: takes away what the passes before have replaced.
+    // What decompositions bring: scalars of the same value, x * x beside pow(x, 2), views of views.
+    {"simplify_algebra", simplify_algebra},
+    {"eliminate_views", eliminate_views},
+    {"eliminate_common_subexpressions", eliminate_common_subexpressions},
+    {"fold_constants", fold_constants},
+    // Last of the fusions: it hides the ops it joins from every pattern.
+    {"fuse_elementwise", fuse_elementwise},
+    // Takes away what the passes before have replaced.
     {"remove_dead_code", remove_dead_code},
 };
 
