@@ -34,6 +34,11 @@ class CheckInclude(unittest.TestCase):
             check_include("backends/cpu/kernels/a.cpp", '"', "backends/cpu/compile.h"),
         )
 
+    def test_row_allows_what_is_below_it(self):
+        self.assertIsNone(check_include("runtime/session.cpp", '"', "program/weight_store.h"))
+        self.assertIsNone(check_include("models/model_file.h", '"', "program/weight_store.h"))
+        self.assertIsNotNone(check_include("models/model_file.h", '"', "program/program.h"))
+
     def test_folder_whose_name_starts_like_another_is_not_that_folder(self):
         self.assertIn("layer table", check_include("base/a.cpp", '"', "basement/b.h"))
 
@@ -45,6 +50,7 @@ class CheckInclude(unittest.TestCase):
     def test_test_may_look_anywhere(self):
         self.assertIsNone(check_include("passes/fold_test.cpp", '"', "backends/reference/run.h"))
         self.assertIsNone(check_include("passes/fold_test.cpp", "<", "gtest/gtest.h"))
+        self.assertIsNone(check_include("passes/fold_test_graphs.h", "<", "gtest/gtest.h"))
 
     def test_include_that_is_no_path_from_src_is_a_fault(self):
         self.assertIsNotNone(check_include("base/a.cpp", '"', "error.h"))

@@ -21,7 +21,8 @@ LONG_FILES = {
 
 TEXT = re.compile(r"\.(h|cpp|cu|comp|def|inc|py|sh|cmake|in|md|json|toml|yml)$|(^|/)(CMakeLists\.txt|run|LICENSE)$")
 CODE = re.compile(r"\.(h|cpp|cu|comp|def|inc|py|sh|cmake|in)$|(^|/)(CMakeLists\.txt|run)$")
-CMAKE = re.compile(r"\.cmake$|(^|/)CMakeLists\.txt$")
+# What configures the build; a script that a test runs may look for files.
+CMAKE = re.compile(r"^cmake/|(^|/)CMakeLists\.txt$")
 SKIPPED = ("tests/data/", "models/", "third_party/", "tests/fuzz/corpus/")
 
 TODO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
