@@ -45,6 +45,22 @@ class ByteFallbackDecoder final : public TokenDecoder {
   }
 };
 
+// Removes the space before punctuation and English contractions, inside one token.
+void clean_up(std::string& token) {
+  static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kRules) replace_all(token, from, to);
+}
+
+class CleanUpDecoder final : public TokenDecoder {
+ public:
+  void apply(std::vector<std::string>& tokens) const override {
+    for (std::string& token : tokens) clean_up(token);
+  }
+};
+
 class WordPieceDecoder final : public TokenDecoder {
  public:
   WordPieceDecoder(std::string prefix, bool cleanup)
@@ -65,14 +81,6 @@ class WordPieceDecoder final : public TokenDecoder {
   }
 
  private:
-  static void clean_up(std::string& token) {
-    static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
-        {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
-        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
-        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-    for (const auto& [from, to] : kRules) replace_all(token, from, to);
-  }
-
   std::string prefix_;
   bool cleanup_;
 };
@@ -180,6 +188,7 @@ DecoderPtr make_byte_fallback_decoder() { return std::make_unique<ByteFallbackDe
 DecoderPtr make_word_piece_decoder(std::string prefix, bool cleanup) {
   return std::make_unique<WordPieceDecoder>(std::move(prefix), cleanup);
 }
+DecoderPtr make_clean_up_decoder() { return std::make_unique<CleanUpDecoder>(); }
 DecoderPtr make_metaspace_decoder(std::string replacement, bool strip_first) {
   return std::make_unique<MetaspaceDecoder>(std::move(replacement), strip_first);
 }

@@ -27,6 +27,8 @@ DecoderPtr make_byte_fallback_decoder();
 // Tokens other than the first lose `prefix` or else get a space in front; `cleanup` removes the
 // space before punctuation and English contractions.
 DecoderPtr make_word_piece_decoder(std::string prefix, bool cleanup);
+// The `cleanup` of the WordPiece decoder alone.
+DecoderPtr make_clean_up_decoder();
 // `replacement` to spaces; with `strip_first`, the first token loses it.
 DecoderPtr make_metaspace_decoder(std::string replacement, bool strip_first);
 // `suffix` to a space, or to nothing at the end.

@@ -238,9 +238,6 @@ class PreTokenizerSequence final : public TextPreTokenizer {
 
 }  // namespace
 
-const std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 PreTokenizerPtr make_regex_split(std::string_view pattern, SplitBehavior behavior, bool invert) {
   return std::make_unique<RegexSplit>(pattern, behavior, invert);
 }
@@ -255,6 +252,12 @@ PreTokenizerPtr make_byte_level(bool add_prefix_space, bool use_regex) {
 }
 PreTokenizerPtr make_metaspace(std::string replacement, PrependScheme scheme, bool split) {
   return std::make_unique<Metaspace>(std::move(replacement), scheme, split);
+}
+PreTokenizerPtr make_bert_pre_tokenizer() {
+  std::vector<PreTokenizerPtr> steps;
+  steps.push_back(make_character_split(is_white_space, SplitBehavior::kRemoved));
+  steps.push_back(make_character_split(is_punctuation, SplitBehavior::kIsolated));
+  return make_pre_tokenizer_sequence(std::move(steps));
 }
 PreTokenizerPtr make_pre_tokenizer_sequence(std::vector<PreTokenizerPtr> steps) {
   return std::make_unique<PreTokenizerSequence>(std::move(steps));

@@ -54,9 +54,12 @@ PreTokenizerPtr make_byte_level(bool add_prefix_space, bool use_regex);
 // Spaces become `replacement`, which also begins the text according to `scheme`; with `split`,
 // every replacement begins a piece.
 PreTokenizerPtr make_metaspace(std::string replacement, PrependScheme scheme, bool split);
+// BERT's: white space goes, each punctuation character is a piece.
+PreTokenizerPtr make_bert_pre_tokenizer();
 PreTokenizerPtr make_pre_tokenizer_sequence(std::vector<PreTokenizerPtr> steps);
 
 // GPT-2's pattern, which ByteLevel splits by.
-extern const std::string_view kGpt2Pattern;
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 }  // namespace rlx

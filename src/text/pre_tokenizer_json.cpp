@@ -49,13 +49,6 @@ PreTokenizerPtr make_metaspace(const JsonNode& node) {
   return make_metaspace(std::move(replacement), scheme, node.bool_or("split", true));
 }
 
-PreTokenizerPtr make_bert_pre_tokenizer() {
-  std::vector<PreTokenizerPtr> steps;
-  steps.push_back(make_character_split(is_white_space, SplitBehavior::kRemoved));
-  steps.push_back(make_character_split(is_punctuation, SplitBehavior::kIsolated));
-  return make_pre_tokenizer_sequence(std::move(steps));
-}
-
 }  // namespace
 
 PreTokenizerPtr make_pre_tokenizer(const JsonNode& node) {

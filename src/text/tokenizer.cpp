@@ -112,7 +112,9 @@ void check_id(const Vocab& vocab, int32_t id) {
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {
   RLX_CHECK(parts_ != nullptr && parts_->model != nullptr && parts_->decoder != nullptr);
-  RLX_CHECK(parts_->is_special.size() == static_cast<size_t>(parts_->vocab.size()));
+  const auto size = static_cast<size_t>(parts_->vocab.size());
+  RLX_CHECK(parts_->is_special.size() == size);
+  RLX_CHECK(parts_->is_literal.empty() || parts_->is_literal.size() == size);
 }
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
@@ -133,7 +135,13 @@ std::string Tokenizer::decode_bytes(std::span<const int32_t> ids, bool skip_spec
   for (const int32_t id : ids) {
     check_id(parts_->vocab, id);
     if (skip_special && parts_->is_special[static_cast<size_t>(id)]) continue;
-    if (parts_->vocab.is_used(id)) tokens.emplace_back(parts_->vocab.text(id));
+    if (!parts_->vocab.is_used(id)) continue;
+    const std::string_view text = parts_->vocab.text(id);
+    if (!parts_->is_literal.empty() && parts_->is_literal[static_cast<size_t>(id)]) {
+      append_byte_level(text, tokens.emplace_back());
+    } else {
+      tokens.emplace_back(text);
+    }
   }
   parts_->decoder->apply(tokens);
   std::string bytes;

@@ -105,6 +105,7 @@ struct GgufVocab {
   std::optional<int32_t> bos, eos, unk, pad;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
   std::optional<int32_t> cls, sep;  // "bert": cls_token_id, seperator_token_id
+  std::optional<bool> lowercase;    // "bert": normalizer.lowercase; by default true
 };
 
 // Makes a tokenizer from GGUF metadata. Models: "gpt2" (byte-level BPE), "llama" (SentencePiece

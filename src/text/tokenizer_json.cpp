@@ -25,11 +25,13 @@ class Loader {
     load_model(model);  // before the added tokens: they have no score and are no unknown token
     load_added_tokens();
     parts_->is_special.resize(static_cast<size_t>(parts_->vocab.size()));
+    is_added_.resize(parts_->is_special.size());
 
     if (const auto node = root_.find("pre_tokenizer"))
       parts_->pre_tokenizer = make_pre_tokenizer(*node);
     if (const auto node = root_.find("decoder")) {
       parts_->decoder = make_decoder(*node);
+      if (node->at("type").as_string() == "ByteLevel") parts_->is_literal = std::move(is_added_);
     } else {
       parts_->decoder = make_join_decoder();
     }
@@ -177,10 +179,11 @@ class Loader {
       const int64_t id = node.at("id").as_int();
       with_context(node.key(), [&] { add_token(id, token.content); });
       token.id = static_cast<int32_t>(id);
-      std::vector<bool>& is_special = parts_->is_special;
-      if (is_special.size() <= static_cast<size_t>(id))
-        is_special.resize(static_cast<size_t>(id) + 1);
-      is_special[static_cast<size_t>(id)] = token.special;
+      const auto size = static_cast<size_t>(parts_->vocab.size());
+      parts_->is_special.resize(size);
+      is_added_.resize(size);
+      parts_->is_special[static_cast<size_t>(id)] = token.special;
+      is_added_[static_cast<size_t>(id)] = true;
       if (normalized) {
         if (parts_->normalizer) parts_->normalizer->apply(token.content);
         parts_->normalized_added_tokens.add(std::move(token));
@@ -213,6 +216,7 @@ class Loader {
   JsonNode root_;
   std::unique_ptr<TokenizerParts> parts_ = std::make_unique<TokenizerParts>();
   bool is_bpe_ = false;
+  std::vector<bool> is_added_;  // per id
 };
 
 }  // namespace

@@ -26,6 +26,9 @@ struct TokenizerParts {
   std::unique_ptr<const TokenModel> model;
   PostProcessor post_processor;
   DecoderPtr decoder;
+  // Per id, if the decoder is byte-level (else empty): the text is not in the byte-level alphabet
+  // but literal, as that of added tokens is.
+  std::vector<bool> is_literal;
   // Every byte has a token, so bytes that are not UTF-8 are kept (in the byte-level alphabet).
   bool keeps_invalid_bytes = false;
   std::optional<int32_t> bos_id, eos_id;
