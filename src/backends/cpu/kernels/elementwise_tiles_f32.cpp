@@ -79,15 +79,6 @@ RLX_TILE_OP(LogicalXorOp, return Truth(d, hn::Xor(IsTrue(d, a), IsTrue(d, b)));)
 RLX_TILE_OP(SelectOp, return hn::IfThenElse(IsTrue(d, a), b, c);)
 #undef RLX_TILE_OP
 
-// One partial vector: the lanes beyond `count` read as 1, which no operation minds.
-template <class D>
-HWY_INLINE hn::Vec<D> LoadPart(D d, const float* from, size_t count) {
-  HWY_ALIGN float lanes[hn::MaxLanes(D())];
-  hn::Store(hn::Set(d, 1.0f), d, lanes);
-  std::memcpy(lanes, from, count * sizeof(float));
-  return hn::Load(d, lanes);
-}
-
 template <class Op, int arity, class D = FullTag>
 void RunTile(const void* pa, const void* pb, const void* pc, void* pout, int64_t n) {
   const D d;
@@ -105,12 +96,10 @@ void RunTile(const void* pa, const void* pb, const void* pc, void* pout, int64_t
   }
   if (i < n) {
     const size_t rest = static_cast<size_t>(n - i);
-    const auto va = LoadPart(d, a + i, rest);
-    const auto vb = arity > 1 ? LoadPart(d, b + i, rest) : va;
-    const auto vc = arity > 2 ? LoadPart(d, c + i, rest) : va;
-    HWY_ALIGN float lanes[hn::MaxLanes(D())];
-    hn::Store(Op::Apply(d, va, vb, vc), d, lanes);
-    std::memcpy(out + i, lanes, rest * sizeof(float));
+    const auto va = LoadPart(d, a + i, rest, 1.0f);
+    const auto vb = arity > 1 ? LoadPart(d, b + i, rest, 1.0f) : va;
+    const auto vc = arity > 2 ? LoadPart(d, c + i, rest, 1.0f) : va;
+    StorePart(d, Op::Apply(d, va, vb, vc), out + i, rest);
   }
 }
 
@@ -145,17 +134,17 @@ void RunWiden(const void* from, int64_t, void* to, int64_t n) {
       std::memcpy(to + i, lanes, static_cast<size_t>(n - i) * sizeof(float));       \
     }                                                                               \
   }
-#define RLX_NARROW(Name, StoreHalf)                                                \
-  void Name(const float* from, uint16_t* to, int64_t n) {                          \
-    const FullTag d;                                                               \
-    const int64_t step = static_cast<int64_t>(hn::Lanes(d));                       \
-    int64_t i = 0;                                                                 \
-    for (; i + step <= n; i += step) StoreHalf(d, hn::LoadU(d, from + i), to + i); \
-    if (i < n) {                                                                   \
-      uint16_t halves[hn::MaxLanes(FullTag())];                                    \
-      StoreHalf(d, LoadPart(d, from + i, static_cast<size_t>(n - i)), halves);     \
-      std::memcpy(to + i, halves, static_cast<size_t>(n - i) * sizeof(uint16_t));  \
-    }                                                                              \
+#define RLX_NARROW(Name, StoreHalf)                                                  \
+  void Name(const float* from, uint16_t* to, int64_t n) {                            \
+    const FullTag d;                                                                 \
+    const int64_t step = static_cast<int64_t>(hn::Lanes(d));                         \
+    int64_t i = 0;                                                                   \
+    for (; i + step <= n; i += step) StoreHalf(d, hn::LoadU(d, from + i), to + i);   \
+    if (i < n) {                                                                     \
+      uint16_t halves[hn::MaxLanes(FullTag())];                                      \
+      StoreHalf(d, LoadPart(d, from + i, static_cast<size_t>(n - i), 0.0f), halves); \
+      std::memcpy(to + i, halves, static_cast<size_t>(n - i) * sizeof(uint16_t));    \
+    }                                                                                \
   }
 RLX_WIDEN(WidenF16, LoadF16)
 RLX_WIDEN(WidenBf16, LoadBf16)

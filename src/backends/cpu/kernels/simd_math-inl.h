@@ -18,6 +18,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 
 HWY_BEFORE_NAMESPACE();
 namespace rlx::cpu::HWY_NAMESPACE {
@@ -185,16 +187,31 @@ HWY_INLINE V SinOrCos([[maybe_unused]] HalfTag d, V x) {
   return hn::DemoteTo(d, hn::Xor(value, hn::BitCast(d64, sign)));
 }
 
+// A vector whose first `count` lanes come from memory and the others hold `fill`; and the reverse.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadPart(D d, const float* from, size_t count, float fill) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(hn::Set(d, fill), d, lanes);
+  std::memcpy(lanes, from, count * sizeof(float));
+  return hn::Load(d, lanes);
+}
+template <class D>
+HWY_INLINE void StorePart(D d, hn::Vec<D> value, float* to, size_t count) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(value, d, lanes);
+  std::memcpy(to, lanes, count * sizeof(float));
+}
+
 // The f32 values of Lanes(d) 16-bit floats, and back, rounding to nearest even.
 template <class D>
-HWY_INLINE hn::Vec<D> LoadBf16(D d, const uint16_t* HWY_RESTRICT from) {
+HWY_INLINE hn::Vec<D> LoadBf16([[maybe_unused]] D d, const uint16_t* HWY_RESTRICT from) {
   const hn::Rebind<uint16_t, D> d16;
   const hn::RebindToUnsigned<D> d32;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(d16, from))));
 }
 
 template <class D>
-HWY_INLINE void StoreBf16(D d, hn::Vec<D> value, uint16_t* HWY_RESTRICT to) {
+HWY_INLINE void StoreBf16([[maybe_unused]] D d, hn::Vec<D> value, uint16_t* HWY_RESTRICT to) {
   const hn::RebindToUnsigned<D> d32;
   const hn::RebindToSigned<D> di32;
   const hn::Rebind<uint16_t, D> d16;
@@ -207,7 +224,7 @@ HWY_INLINE void StoreBf16(D d, hn::Vec<D> value, uint16_t* HWY_RESTRICT to) {
 }
 
 template <class D>
-HWY_INLINE hn::Vec<D> LoadF16(D d, const uint16_t* HWY_RESTRICT from) {
+HWY_INLINE hn::Vec<D> LoadF16([[maybe_unused]] D d, const uint16_t* HWY_RESTRICT from) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
   const hn::Rebind<hwy::float16_t, D> d16;
   return hn::PromoteTo(d, hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(from)));
@@ -231,7 +248,7 @@ HWY_INLINE hn::Vec<D> LoadF16(D d, const uint16_t* HWY_RESTRICT from) {
 }
 
 template <class D>
-HWY_INLINE void StoreF16(D d, hn::Vec<D> value, uint16_t* HWY_RESTRICT to) {
+HWY_INLINE void StoreF16([[maybe_unused]] D d, hn::Vec<D> value, uint16_t* HWY_RESTRICT to) {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
   const hn::Rebind<hwy::float16_t, D> d16;
   hn::StoreU(hn::DemoteTo(d16, value), d16, reinterpret_cast<hwy::float16_t*>(to));
