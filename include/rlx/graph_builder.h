@@ -1,5 +1,5 @@
-// Graphs by hand: name the inputs, add ops, compile, run. Ops and attributes are spelled as in the text
-// form ("matmul", "transpose_b=true"); docs/ops.md lists them.
+// Graphs by hand: name the inputs, add ops, compile, run. Ops and attributes are spelled as in the
+// text form ("matmul", "transpose_b=true"); docs/ops.md lists them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A language model ready to write text: load it, then generate. Loading maps the file, plans every byte
-// and compiles; generating allocates nothing inside the model.
+// A language model ready to write text: load it, then generate. Loading maps the file, plans every
+// byte and compiles; generating allocates nothing inside the model.
 #pragma once
 
 #include <atomic>
@@ -66,13 +66,13 @@ class LanguageModel {
   // The plan of the same file and options, from headers alone: reads no weight, allocates no arena.
   static PlanReport plan(const std::string& path, const LanguageModelOptions& options = {});
 
-  // Starts anew with the prompt and writes on from it. Throws kOutOfRange when the prompt does not fit
-  // the context.
+  // Starts anew with the prompt and writes on from it. Throws kOutOfRange when the prompt does not
+  // fit the context.
   GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
 
   // Appends tokens to what the model has read and returns the logits: of the last token, or with
-  // `all_logits` of each token of the call ([tokens, vocabulary], at most max_tokens tokens then). Valid
-  // until the next call. Throws kOutOfRange naming a bad id or a context that is full.
+  // `all_logits` of each token of the call ([tokens, vocabulary], at most max_tokens tokens then).
+  // Valid until the next call. Throws kOutOfRange naming a bad id or a context that is full.
   std::span<const float> evaluate(std::span<const int32_t> tokens);
   // Forgets what was read.
   void reset();

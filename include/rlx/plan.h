@@ -1,5 +1,5 @@
-// What a program's memory looks like before anything is loaded: bytes by segment, the lower bound of
-// what is reused, and what lies at the peak.
+// What a program's memory looks like before anything is loaded: bytes by segment, the lower bound
+// of what is reused, and what lies at the peak.
 #pragma once
 
 #include <cstdint>

@@ -149,6 +149,8 @@ class Parser {
     return std::move(graph_);
   }
 
+  Op parse_single_op(std::string_view name) { return parse_attributes(find_kind(name)); }
+
  private:
   int line() const {
     int count = 1;
@@ -370,25 +372,35 @@ class Parser {
     return text_.substr(start, position_ - start);
   }
 
-  Op parse_op(std::string_view op_name, std::vector<ValueId>& inputs) {
+  const OpKind& find_kind(std::string_view op_name) const {
     const OpKind* kind = registry_.find(op_name);
     if (kind == nullptr) {
       throw_error(ErrorCode::kNotFound, "There is no op named '{}'.", op_name);
     }
+    return *kind;
+  }
+
+  Op parse_op(std::string_view op_name, std::vector<ValueId>& inputs) {
+    const OpKind& kind = find_kind(op_name);
     expect("(");
     while (!accept(")")) {
       if (!inputs.empty()) expect(",");
       inputs.push_back(read_value());
     }
-    std::shared_ptr<void> attributes = kind->make_default();
+    return parse_attributes(kind);
+  }
+
+  // Attributes up to ':' or the end of the text.
+  Op parse_attributes(const OpKind& kind) {
+    std::shared_ptr<void> attributes = kind.make_default();
     skip_spaces();
     while (peek() != ':' && peek() != '\0') {
       const std::string_view name = read_word();
       expect("=");
-      parse_attribute(*kind, attributes.get(), name, read_attribute_text());
+      parse_attribute(kind, attributes.get(), name, read_attribute_text());
       skip_spaces();
     }
-    return Op(*kind, std::move(attributes));
+    return Op(kind, std::move(attributes));
   }
 
   std::string_view read_attribute_text() {
@@ -484,6 +496,10 @@ class Parser {
 }  // namespace
 
 std::string to_string(const Graph& graph) { return Printer(graph).print(); }
+
+Op parse_op(std::string_view name, std::string_view attributes, const OpRegistry& registry) {
+  return Parser(attributes, registry).parse_single_op(name);
+}
 
 Graph parse_graph(std::string_view text, const OpRegistry& registry) {
   return Parser(text, registry).parse();

@@ -22,6 +22,10 @@ namespace rlx {
 
 std::string to_string(const Graph& graph);
 
+// An op from its name and its attributes in text form ("axis=1 keep_dims=true"). Throws kNotFound
+// for an unknown op, kInvalidArgument for what is not an attribute of it.
+Op parse_op(std::string_view name, std::string_view attributes, const OpRegistry& registry);
+
 // Reads the text form. Types are inferred and must agree with the written ones. Throws
 // kInvalidArgument with the line number and what was expected.
 Graph parse_graph(std::string_view text, const OpRegistry& registry);

@@ -1,0 +1,126 @@
+#include "api/compiled_model.h"
+
+#include "base/error.h"
+#include "base/group_digits.h"
+#include "base/mapped_file.h"
+#include "base/thread_pool.h"
+
+namespace rlx {
+
+GraphOptions make_graph_options(const LanguageModelOptions& options) {
+  if (options.cache_dtype != DType::kF32 && options.cache_dtype != DType::kF16 &&
+      options.cache_dtype != DType::kBF16) {
+    throw_error(ErrorCode::kUnsupported, "A cache of {} is not supported; f32, f16 and bf16 are.",
+                to_string(options.cache_dtype));
+  }
+  GraphOptions graph;
+  graph.context = options.context;
+  graph.max_tokens = options.max_tokens;
+  graph.cache_dtype = options.cache_dtype;
+  graph.all_logits = options.all_logits;
+  return graph;
+}
+
+cpu::TargetOptions make_target_options(const LanguageModelOptions& options) {
+  if (options.threads < 0 || options.threads > 1024) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "{} threads are asked for, but 1 to 1024 are expected.", options.threads);
+  }
+  cpu::TargetOptions target;
+  target.max_threads = options.threads > 0 ? options.threads : count_usable_processors();
+  target.quantize_activations = options.quantize_activations;
+  return target;
+}
+
+CompiledModel compile_model(const std::string& path, const LanguageModelOptions& options,
+                            const CompileOptions& compile_options) {
+  std::shared_ptr<const ModelFile> file = ModelFile::open(path);
+  const cpu::TargetOptions target = make_target_options(options);
+  CompileResult result = compile(build_graph(*file, make_graph_options(options)),
+                                 cpu::CpuTarget(target), compile_options);
+  auto program = std::make_shared<const Program>(std::move(result.program));
+  PlanReport report = make_plan_report(*program, file.get());
+  return {std::move(file), std::move(program), std::move(result.optimized), target,
+          std::move(report)};
+}
+
+namespace {
+
+// "key/value cache, f16, 6 layers x 1,024 rows" for the states of a decoder.
+std::string describe_state(const Program& program) {
+  if (program.states.empty()) return "none";
+  int64_t layers = 0;
+  for (const NamedValue& state : program.states) layers += state.name.starts_with("cache.k.");
+  if (layers == 0) return fmt::format("{} values", program.states.size());
+  const TensorType& type = program.values[program.states[0].value].type;
+  return fmt::format("key/value cache, {}, {} layers x {} rows", to_string(type.dtype), layers,
+                     group_digits(type.shape[1].constant()));
+}
+
+}  // namespace
+
+PlanReport make_plan_report(const Program& program, const ModelFile* file) {
+  PlanReport report;
+  for (int i = 0; i < kNumSegments; ++i) {
+    const SegmentPlan& segment = program.plan.segments[i];
+    report.segments.push_back({std::string(to_string(static_cast<Segment>(i))), segment.size_bytes,
+                               segment.lower_bound_bytes, segment.optimal});
+  }
+  report.arena_bytes = program.plan.arena_bytes;
+  report.mapped_weight_bytes = program.plan.mapped_weight_bytes;
+  if (file != nullptr) report.weight_files = file->list_files();
+  report.state_description = describe_state(program);
+  report.num_steps = static_cast<int64_t>(program.instructions.size());
+  report.peak_step = program.plan.peak_step;
+  report.peak_source = program.plan.peak_source;
+  for (const PeakValue& value : program.plan.peak_values) {
+    report.peak_values.push_back({value.name, value.source, value.size_bytes});
+  }
+  return report;
+}
+
+namespace {
+
+Tokenizer load_gguf_tokenizer(const GgufFile& file) {
+  const auto model = file.find_string("tokenizer.ggml.model");
+  const auto tokens = file.find_string_array("tokenizer.ggml.tokens");
+  if (!model || *model == "none" || *model == "no_vocab" || !tokens) {
+    throw_error(ErrorCode::kNotFound, "{}: The file carries no vocabulary.", file.path());
+  }
+  const auto find_id = [&](std::string_view key) -> std::optional<int32_t> {
+    const auto id = file.find_int(key);
+    return id ? std::optional<int32_t>(static_cast<int32_t>(*id)) : std::nullopt;
+  };
+  GgufVocab vocab;
+  vocab.model = *model;
+  vocab.pre = file.find_string("tokenizer.ggml.pre").value_or("");
+  vocab.tokens = *tokens;
+  if (auto merges = file.find_string_array("tokenizer.ggml.merges")) vocab.merges = *merges;
+  if (auto scores = file.find_float_array("tokenizer.ggml.scores")) vocab.scores = *scores;
+  if (auto types = file.find_int_array("tokenizer.ggml.token_type")) {
+    vocab.token_types.assign(types->begin(), types->end());
+  }
+  vocab.bos = find_id("tokenizer.ggml.bos_token_id");
+  vocab.eos = find_id("tokenizer.ggml.eos_token_id");
+  vocab.unk = find_id("tokenizer.ggml.unknown_token_id");
+  vocab.pad = find_id("tokenizer.ggml.padding_token_id");
+  vocab.cls = find_id("tokenizer.ggml.cls_token_id");
+  vocab.sep = find_id("tokenizer.ggml.seperator_token_id");  // the format's own spelling
+  vocab.add_bos = file.find_bool("tokenizer.ggml.add_bos_token");
+  vocab.add_eos = file.find_bool("tokenizer.ggml.add_eos_token");
+  vocab.add_space_prefix = file.find_bool("tokenizer.ggml.add_space_prefix");
+  return make_tokenizer_from_gguf(vocab, file.path());
+}
+
+}  // namespace
+
+Tokenizer load_tokenizer(const ModelFile& file) {
+  if (file.gguf() != nullptr) return load_gguf_tokenizer(*file.gguf());
+  const std::string path = file.path() + "/tokenizer.json";
+  const MappedFile json(path);
+  const std::string_view text(reinterpret_cast<const char*>(json.bytes().data()),
+                              json.bytes().size());
+  return make_tokenizer_from_json(text, path);
+}
+
+}  // namespace rlx

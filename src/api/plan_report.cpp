@@ -1,0 +1,66 @@
+#include "base/error.h"
+#include "base/group_digits.h"
+#include "rlx/plan.h"
+#include "rlx/version.h"
+
+namespace rlx {
+
+const char* version() { return RLX_VERSION; }
+
+const PlanSegment& PlanReport::segment(const std::string& name) const {
+  for (const PlanSegment& segment : segments) {
+    if (segment.name == name) return segment;
+  }
+  throw_error(ErrorCode::kNotFound, "There is no segment '{}'.", name);
+}
+
+namespace {
+
+std::string describe_segment(const PlanReport& report, const PlanSegment& segment) {
+  if (segment.name == "weights") {
+    if (report.weight_files.empty()) return "";
+    std::string files = report.weight_files[0];
+    if (report.weight_files.size() > 1) {
+      files += fmt::format(" and {} more", report.weight_files.size() - 1);
+    }
+    const int64_t constants = segment.size_bytes - report.mapped_weight_bytes;
+    return fmt::format(
+        "mapped from {}{}", files,
+        constants > 0 ? fmt::format(", and {} B of constants", group_digits(constants)) : "");
+  }
+  if (segment.name == "state") return report.state_description;
+  if (segment.name != "work") return "";
+  const double gap = segment.lower_bound_bytes > 0
+                         ? 100.0 * (segment.size_bytes - segment.lower_bound_bytes) /
+                               static_cast<double>(segment.lower_bound_bytes)
+                         : 0.0;
+  return fmt::format("bound {} B, gap {:.2f} %{}", group_digits(segment.lower_bound_bytes), gap,
+                     segment.optimal ? ", optimal" : "");
+}
+
+}  // namespace
+
+std::string to_string(const PlanReport& report) {
+  std::string text;
+  for (const PlanSegment& segment : report.segments) {
+    const std::string note = describe_segment(report, segment);
+    text += fmt::format("{:<8}{:>16} B{}{}\n", segment.name, group_digits(segment.size_bytes),
+                        note.empty() ? "" : "   ", note);
+  }
+  text += fmt::format("{:<8}{:>16} B   one allocation: state, io and work\n", "arena",
+                      group_digits(report.arena_bytes));
+  text += fmt::format("peak at step {} of {}{}:", report.peak_step, report.num_steps,
+                      report.peak_source.empty() ? "" : " (" + report.peak_source + ")");
+  constexpr size_t kShown = 6;
+  for (size_t i = 0; i < report.peak_values.size() && i < kShown; ++i) {
+    const PlanPeakValue& value = report.peak_values[i];
+    text +=
+        fmt::format("{} {} {} B", i == 0 ? "" : ",", value.name, group_digits(value.size_bytes));
+  }
+  if (report.peak_values.size() > kShown) {
+    text += fmt::format(", and {} more", report.peak_values.size() - kShown);
+  }
+  return text + "\n";
+}
+
+}  // namespace rlx
