@@ -32,16 +32,17 @@ cpu::TargetOptions make_target_options(const LanguageModelOptions& options) {
   return target;
 }
 
-CompiledModel compile_model(const std::string& path, const LanguageModelOptions& options,
+CompiledModel compile_model(std::shared_ptr<const ModelFile> file, const GraphOptions& graph,
+                            const cpu::TargetOptions& target,
                             const CompileOptions& compile_options) {
-  std::shared_ptr<const ModelFile> file = ModelFile::open(path);
-  const cpu::TargetOptions target = make_target_options(options);
-  CompileResult result = compile(build_graph(*file, make_graph_options(options)),
-                                 cpu::CpuTarget(target), compile_options);
-  auto program = std::make_shared<const Program>(std::move(result.program));
-  PlanReport report = make_plan_report(*program, file.get());
-  return {std::move(file), std::move(program), std::move(result.optimized), target,
-          std::move(report)};
+  return with_context(file->path(), [&] {
+    CompileResult result =
+        compile(build_graph(*file, graph), cpu::CpuTarget(target), compile_options);
+    auto program = std::make_shared<const Program>(std::move(result.program));
+    PlanReport report = make_plan_report(*program, file.get());
+    return CompiledModel{file, std::move(program), std::move(result.optimized), target,
+                         std::move(report)};
+  });
 }
 
 namespace {

@@ -26,8 +26,9 @@ struct CompiledModel {
 GraphOptions make_graph_options(const LanguageModelOptions& options);
 cpu::TargetOptions make_target_options(const LanguageModelOptions& options);
 
-// Throws what opening, building and compiling throw; the file is in the context.
-CompiledModel compile_model(const std::string& path, const LanguageModelOptions& options,
+// Throws what building and compiling throw; the file is in the context.
+CompiledModel compile_model(std::shared_ptr<const ModelFile> file, const GraphOptions& graph,
+                            const cpu::TargetOptions& target,
                             const CompileOptions& compile_options = {});
 
 // `file` may be null: a program without a model file.

@@ -108,7 +108,10 @@ LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 LanguageModel::~LanguageModel() = default;
 
 LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOptions& options) {
-  auto parts = std::make_unique<Parts>(compile_model(path, options), options.all_logits);
+  auto parts =
+      std::make_unique<Parts>(compile_model(ModelFile::open(path), make_graph_options(options),
+                                            make_target_options(options)),
+                              options.all_logits);
   if (options.load_tokenizer) {
     parts->tokenizer.emplace(load_tokenizer(*parts->model.file));
     if (parts->tokenizer->vocab_size() > parts->vocab_size) {
@@ -121,7 +124,9 @@ LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOp
 }
 
 PlanReport LanguageModel::plan(const std::string& path, const LanguageModelOptions& options) {
-  return compile_model(path, options).report;
+  return compile_model(ModelFile::open(path), make_graph_options(options),
+                       make_target_options(options))
+      .report;
 }
 
 std::span<const float> LanguageModel::evaluate(std::span<const int32_t> tokens) {

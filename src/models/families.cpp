@@ -16,7 +16,7 @@ Graph build_graph(const ModelFile& file, const GraphOptions& options) {
   std::string known;
   for (const ModelFamily& family : model_families()) {
     if (family.name == file.architecture()) {
-      return with_context(file.path(), [&] { return family.build(file, options); });
+      return family.build(file, options);
     }
     known += (known.empty() ? "" : ", ") + std::string(family.name);
   }

@@ -1,0 +1,74 @@
+// The commands of the rlx program, each a function over plain options. main.cpp reads the command
+// line into these; a command prints its result to stdout and throws rlx::Error on failure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rlx/language_model.h"
+
+namespace rlx::cli {
+
+// What several commands share: how the model is to be loaded.
+struct ModelOptions {
+  std::string model;
+  int64_t context = 0;
+  int64_t max_tokens = 512;
+  int threads = 0;
+  std::string cache_type;            // empty: f16 for text, f32 for tensors
+  std::string activations = "int8";  // or "float"
+  std::string device = "cpu";
+};
+
+struct RunOptions {
+  ModelOptions model;
+  std::string prompt;
+  bool has_prompt = false;
+  bool echo = false;
+  bool has_seed = false;
+  GenerateOptions generate;
+  std::vector<std::string> inputs;   // NAME=FILE.npy
+  std::vector<std::string> outputs;  // NAME=FILE.npy
+};
+
+struct InspectOptions {
+  ModelOptions model;
+  bool tensors = false;
+  std::string graph;  // "", "source" or "optimized"
+  bool program = false;
+  bool passes = false;
+  std::vector<std::string> disabled_passes;
+  bool json = false;
+};
+
+struct PlanOptions {
+  ModelOptions model;  // a model, or a .csv of intervals
+  bool json = false;
+  // For a .csv:
+  int64_t capacity = -1;
+  int64_t alignment = 1;
+  double seconds = 0;
+  std::string out;
+};
+
+struct TokenizeOptions {
+  std::string model;
+  std::string text;
+  bool decode = false;
+  bool no_special = false;
+};
+
+// Each returns the exit code: 0, or 130 when Ctrl-C stopped it.
+int run(const RunOptions& options);
+int inspect(const InspectOptions& options);
+int plan(const PlanOptions& options);
+int tokenize(const TokenizeOptions& options);
+
+// The library's options for these; throws kInvalidArgument for an unknown word.
+LanguageModelOptions make_load_options(const ModelOptions& options, DType default_cache_type);
+
+// All of stdin. Throws kIo.
+std::string read_stdin();
+
+}  // namespace rlx::cli

@@ -1,0 +1,35 @@
+#include <cstdio>
+
+#include "base/error.h"
+#include "commands.h"
+
+namespace rlx::cli {
+
+LanguageModelOptions make_load_options(const ModelOptions& options, DType default_cache_type) {
+  if (options.device != "cpu") {
+    throw_error(ErrorCode::kNotFound, "This build has no device '{}'; it has: cpu.",
+                options.device);
+  }
+  LanguageModelOptions load;
+  load.context = options.context;
+  load.max_tokens = options.max_tokens;
+  load.threads = options.threads;
+  load.quantize_activations = options.activations == "int8";
+  load.cache_dtype = default_cache_type;
+  if (!options.cache_type.empty() && !parse_dtype(options.cache_type, load.cache_dtype)) {
+    throw_error(ErrorCode::kInvalidArgument, "'{}' is not an element type; f32, f16 and bf16 are.",
+                options.cache_type);
+  }
+  return load;
+}
+
+std::string read_stdin() {
+  std::string text;
+  char buffer[1 << 16];
+  size_t count = 0;
+  while ((count = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0) text.append(buffer, count);
+  if (std::ferror(stdin) != 0) throw_error(ErrorCode::kIo, "Cannot read stdin.");
+  return text;
+}
+
+}  // namespace rlx::cli
