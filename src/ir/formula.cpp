@@ -122,8 +122,9 @@ class FormulaParser {
         ++position_;
         continue;
       }
+      const bool is_call = peek() == '(';
       position_ = start;
-      formula_.set_result(parse_operand());
+      formula_.set_result(is_call ? parse_call() : parse_operand());
       skip_spaces();
       if (position_ != text_.size()) fail("the end is expected");
       return std::move(formula_);

@@ -35,7 +35,7 @@ HWY_INLINE hn::Vec<D> Truth(D d, M mask) {
 }
 template <class D, class V>
 HWY_INLINE auto IsTrue(D d, V x) {
-  return hn::Ne(x, hn::Zero(d));
+  return hn::Not(hn::Eq(x, hn::Zero(d)));  // not Ne, which is false for NaN on some targets
 }
 
 RLX_TILE_OP(NegOp, return hn::Neg(a);)

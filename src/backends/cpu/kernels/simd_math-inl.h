@@ -218,7 +218,7 @@ HWY_INLINE void StoreBf16([[maybe_unused]] D d, hn::Vec<D> value, uint16_t* HWY_
   const auto bits = hn::BitCast(d32, value);
   const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
   const auto rounded = hn::Add(bits, hn::Add(even, hn::Set(d32, 0x7fff)));
-  const auto is_nan = hn::RebindMask(d32, hn::Ne(value, value));
+  const auto is_nan = hn::RebindMask(d32, hn::IsNaN(value));
   const auto kept = hn::IfThenElse(is_nan, hn::Or(bits, hn::Set(d32, 0x00400000)), rounded);
   hn::StoreU(hn::DemoteTo(d16, hn::BitCast(di32, hn::ShiftRight<16>(kept))), d16, to);
 }
