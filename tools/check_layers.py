@@ -4,8 +4,8 @@
 Reads every #include line of src/ and include/. A folder may include itself, the installed headers
 and the folders that its row names; nothing is inherited from those. The longest path that has a row
 decides, so a row may also stand for a subfolder or for one file; what a row allows it allows with
-all below it. Tests sit beside the code ("_test" in the name) and may look at anything: what they
-show often needs two layers.
+all below it. Tests and what they share sit beside the code ("_test", "_tester" or "_testing" in the
+name) and may look at anything: what they show often needs two layers. Nothing else sees them.
 
 usage: tools/check_layers.py [ROOT]
 """
@@ -77,7 +77,7 @@ VENDORS = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
 SOURCE = (".h", ".cpp", ".cc", ".cu", ".inc")
-TEST = re.compile(r"_(test|fuzzer|bench)(_\w+)?\.\w+$")
+TEST = re.compile(r"_(test|tester|testing)(_\w+)?\.\w+$")
 
 
 def is_under(path, folder):
@@ -125,6 +125,8 @@ def check_include(path, quote, target, layers=LAYERS, vendors=VENDORS):
         return None
     if target.startswith("rlx/"):
         return None
+    if TEST.search(target) and not TEST.search(path):
+        return f"'{target}' is for tests alone"
     row = find_row(target, layers)
     if row is None:
         return f"'{target}' is not a path from src/ that starts with a folder of the layer table"

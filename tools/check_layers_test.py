@@ -52,6 +52,11 @@ class CheckInclude(unittest.TestCase):
         self.assertIsNone(check_include("passes/fold_test.cpp", "<", "gtest/gtest.h"))
         self.assertIsNone(check_include("passes/fold_test_graphs.h", "<", "gtest/gtest.h"))
 
+    def test_only_tests_see_what_tests_share(self):
+        self.assertIsNone(check_include("passes/fold_test.cpp", '"', "passes/pass_testing.h"))
+        self.assertIsNone(check_include("passes/pass_testing.h", "<", "gtest/gtest.h"))
+        self.assertIn("tests alone", check_include("passes/fold.cpp", '"', "passes/pass_testing.h"))
+
     def test_include_that_is_no_path_from_src_is_a_fault(self):
         self.assertIsNotNone(check_include("base/a.cpp", '"', "error.h"))
         self.assertIsNotNone(check_include("base/a.cpp", '"', "../tensor/dtype.h"))
