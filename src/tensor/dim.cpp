@@ -156,14 +156,17 @@ bool divide_exactly(const Dim& a, const Dim& b, Dim& quotient) {
   }
   Dim result;
   auto divide_term = [&](const Dim::Term& term) {
-    if (term.coefficient % divisor.coefficient != 0) return false;
+    // The least integer has no remainder by -1 on the machine; its negation overflows, and says so.
+    const bool negates = divisor.coefficient == -1;
+    if (!negates && term.coefficient % divisor.coefficient != 0) return false;
     std::vector<std::string> rest = term.symbols;
     for (const std::string& name : divisor.symbols) {
       auto place = std::find(rest.begin(), rest.end(), name);
       if (place == rest.end()) return false;
       rest.erase(place);
     }
-    Dim factor = term.coefficient / divisor.coefficient;
+    Dim factor = negates ? checked_mul(term.coefficient, -1)
+                         : term.coefficient / divisor.coefficient;
     for (std::string& name : rest) factor = factor * Dim::symbol(std::move(name));
     result = result + factor;
     return true;
