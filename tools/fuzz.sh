@@ -21,12 +21,17 @@ fi
 mkdir -p build/fuzz/artifacts
 failed=""
 for name in "$@"; do
-  echo "== $name, $seconds seconds"
   mkdir -p "build/fuzz/corpus/$name"
-  "build/fuzz/tests/fuzz/fuzz_$name" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" \
+  log="build/fuzz/artifacts/$name.log"
+  if "build/fuzz/tests/fuzz/fuzz_$name" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" \
     "-max_total_time=$seconds" -max_len=16384 -timeout=10 -malloc_limit_mb=256 -rss_limit_mb=2048 \
-    "-artifact_prefix=build/fuzz/artifacts/$name-" -verbosity=0 -print_final_stats=1 ||
+    "-artifact_prefix=build/fuzz/artifacts/$name-" -verbosity=0 -print_funcs=0 \
+    -print_final_stats=1 > "$log" 2>&1; then
+    echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, all taken well"
+  else
+    tail -n 60 "$log"
     failed="$failed $name"
+  fi
 done
 if [ -n "$failed" ]; then
   echo "Broken:$failed; the inputs are in build/fuzz/artifacts." >&2
