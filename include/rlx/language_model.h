@@ -21,6 +21,8 @@ struct LanguageModelOptions {
   int64_t max_tokens = 512;  // most prompt tokens that go through the model at once
   int threads = 0;           // 0: as many as this process may use
   DType cache_dtype = DType::kF16;   // f32, f16 or bf16
+  DType rope_dtype = DType::kF32;    // f16 or bf16 rounds the rotary frequencies, to compare with
+                                     // programs that do
   bool quantize_activations = true;  // multiply packed weights in int8; false: in float
   bool all_logits = false;           // keep the logits of every token of a run, not only the last
   bool load_tokenizer = true;        // false: token ids only

@@ -7,16 +7,25 @@
 
 namespace rlx {
 
-GraphOptions make_graph_options(const LanguageModelOptions& options) {
-  if (options.cache_dtype != DType::kF32 && options.cache_dtype != DType::kF16 &&
-      options.cache_dtype != DType::kBF16) {
-    throw_error(ErrorCode::kUnsupported, "A cache of {} is not supported; f32, f16 and bf16 are.",
-                to_string(options.cache_dtype));
+namespace {
+
+void check_half_or_float(DType dtype, std::string_view what) {
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+    throw_error(ErrorCode::kUnsupported, "{} of {} are not supported; f32, f16 and bf16 are.", what,
+                to_string(dtype));
   }
+}
+
+}  // namespace
+
+GraphOptions make_graph_options(const LanguageModelOptions& options) {
+  check_half_or_float(options.cache_dtype, "Caches");
+  check_half_or_float(options.rope_dtype, "Rotary frequencies");
   GraphOptions graph;
   graph.context = options.context;
   graph.max_tokens = options.max_tokens;
   graph.cache_dtype = options.cache_dtype;
+  graph.rope_dtype = options.rope_dtype;
   graph.all_logits = options.all_logits;
   return graph;
 }

@@ -171,7 +171,10 @@ ValueId Decoder::make_rope_table() {
         "expected.",
         file_.config_path(), rotary, config_.head_size);
   }
-  const RopeFrequencies frequencies = read_rope_frequencies(file_, rotary, 10000.0);
+  RopeFrequencies frequencies = read_rope_frequencies(file_, rotary, 10000.0);
+  for (float& frequency : frequencies.inverse) {
+    frequency = static_cast<float>(round_float(options_.rope_dtype, frequency));
+  }
   std::vector<std::byte> bytes(frequencies.inverse.size() * sizeof(float));
   std::memcpy(bytes.data(), frequencies.inverse.data(), bytes.size());
   ValueId inverse = builder_.add_constant({DType::kF32, {rotary / 2}}, std::move(bytes));

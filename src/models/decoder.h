@@ -20,7 +20,10 @@ struct GraphOptions {
   int64_t context = 0;       // rows of the key/value cache; 0: the model's own context length
   int64_t max_tokens = 512;  // most tokens of one run
   DType cache_dtype = DType::kF16;
-  bool all_logits = false;     // logits of every token, not only of the last
+  bool all_logits = false;  // logits of every token, not only of the last
+  // Rounds the rotary frequencies to f16 or bf16 first, as a program does that casts a whole model,
+  // buffers included. Off (f32) is what the model means; this is for comparing with such a program.
+  DType rope_dtype = DType::kF32;
   bool hidden_states = false;  // also outputs `hidden.N`: the embedding and each layer's result
 };
 

@@ -17,6 +17,7 @@ struct ModelOptions {
   int64_t max_tokens = 512;
   int threads = 0;
   std::string cache_type;            // empty: f16 for text, f32 for tensors
+  std::string rope_type = "f32";
   std::string activations = "int8";  // or "float"
   std::string device = "cpu";
 };

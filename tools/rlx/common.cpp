@@ -5,6 +5,19 @@
 
 namespace rlx::cli {
 
+namespace {
+
+DType find_dtype(const std::string& name) {
+  DType dtype;
+  if (!parse_dtype(name, dtype)) {
+    throw_error(ErrorCode::kInvalidArgument, "'{}' is not an element type; f32, f16 and bf16 are.",
+                name);
+  }
+  return dtype;
+}
+
+}  // namespace
+
 LanguageModelOptions make_load_options(const ModelOptions& options, DType default_cache_type) {
   if (options.device != "cpu") {
     throw_error(ErrorCode::kNotFound, "This build has no device '{}'; it has: cpu.",
@@ -15,11 +28,9 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
   load.max_tokens = options.max_tokens;
   load.threads = options.threads;
   load.quantize_activations = options.activations == "int8";
-  load.cache_dtype = default_cache_type;
-  if (!options.cache_type.empty() && !parse_dtype(options.cache_type, load.cache_dtype)) {
-    throw_error(ErrorCode::kInvalidArgument, "'{}' is not an element type; f32, f16 and bf16 are.",
-                options.cache_type);
-  }
+  load.cache_dtype =
+      options.cache_type.empty() ? default_cache_type : find_dtype(options.cache_type);
+  load.rope_dtype = find_dtype(options.rope_type);
   return load;
 }
 

@@ -33,6 +33,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       "Element type of the key/value cache: f32, f16 or bf16 (default: f16 for text, "
       "f32 for tensors)");
   command
+      .add_option("--rope-type", options.rope_type,
+                  "Round the rotary frequencies to f16 or bf16, to compare with programs that do")
+      ->capture_default_str();
+  command
       .add_option(
           "--activations", options.activations,
           "How packed weights are multiplied: 'int8' quantises the activations, 'float' does "
