@@ -72,6 +72,44 @@ std::vector<TensorType> Clamp::infer(const InferContext& context) const {
   return {context.input(0)};
 }
 
+namespace {
+
+bool needs_floats(FormulaOp op) {
+  switch (op) {
+    case FormulaOp::sqrt:
+    case FormulaOp::exp:
+    case FormulaOp::log:
+    case FormulaOp::sin:
+    case FormulaOp::cos:
+    case FormulaOp::tan:
+    case FormulaOp::tanh:
+    case FormulaOp::erf:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A formula runs on integers when its functions do and its constants are integers of their range.
+void check_integer_formula(const InferContext& context, const Formula& formula, DType dtype) {
+  const double lowest = dtype == DType::kU64 ? 0 : -0x1p63;
+  const double end = dtype == DType::kU64 ? 0x1p64 : 0x1p63;
+  for (const FormulaStep& step : formula.steps()) {
+    if (needs_floats(step.op)) {
+      context.fail("The formula uses '{}', but the inputs are {}.", to_string(step.op),
+                   to_string(dtype));
+    }
+    if (step.op != FormulaOp::constant) continue;
+    const double value = step.value;
+    if (value != std::trunc(value) || !(value >= lowest && value < end)) {
+      context.fail("The formula has the constant {}, but the inputs are {}.", value,
+                   to_string(dtype));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<TensorType> Fused::infer(const InferContext& context) const {
   const int count = static_cast<int>(context.inputs.size());
   if (formula.steps().empty() || formula.result() < 0) {
@@ -102,6 +140,7 @@ std::vector<TensorType> Fused::infer(const InferContext& context) const {
     context.fail("The output's dtype is {}, but {} or bool is expected from these inputs.",
                  to_string(dtype), any_float ? "a float" : "an integer");
   }
+  if (!any_float) check_integer_formula(context, formula, integer);
   return {{dtype, broadcast_all(context)}};
 }
 

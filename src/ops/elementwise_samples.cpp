@@ -161,6 +161,11 @@ std::vector<BadSample> Fused::bad_samples() {
       make_bad_sample(Fused{.formula = sum}, {"i32[2]", "i32[2]"},
                       "an integer or bool is expected"),
       make_bad_sample(Fused{.formula = sum}, {"f32[2]", "f32[3]"}, "do not broadcast"),
+      make_bad_sample(Fused{.formula = parse_formula("t0 = exp(i0); t0"), .dtype = DType::kI32},
+                      {"i32[2]"}, "uses 'exp', but the inputs are i32"),
+      make_bad_sample(
+          Fused{.formula = parse_formula("t0 = min(i0, inf); t0"), .dtype = DType::kI32},
+          {"i32[2]"}, "the constant inf, but the inputs are i32"),
   };
 }
 
