@@ -38,14 +38,14 @@ Bpe::Bpe(const Vocab& vocab, std::span<const Merge> merges, BpeOptions options)
   byte_ids_.fill(Vocab::kNone);
   if (options_.byte_fallback) {
     for (uint32_t byte = 0; byte < 256; ++byte) {
-      byte_ids_[byte] = vocab_.find(fmt::format("<0x{:02X}>", byte));
+      byte_ids_[byte] = vocab_.find_in_model(fmt::format("<0x{:02X}>", byte));
     }
   }
   std::string text;
   for (uint32_t c = 0; c < character_ids_.size(); ++c) {
     text.clear();
     append_utf8(c, text);
-    character_ids_[c] = vocab_.find(text);
+    character_ids_[c] = vocab_.find_in_model(text);
   }
   add_merges(merges);
 }
@@ -67,9 +67,9 @@ void Bpe::add_merges(std::span<const Merge> merges) {
     }
     joined.assign(left);
     joined.append(tail);
-    const int32_t left_id = vocab_.find(left);
-    const int32_t right_id = vocab_.find(right);
-    const int32_t merged_id = vocab_.find(joined);
+    const int32_t left_id = vocab_.find_in_model(left);
+    const int32_t right_id = vocab_.find_in_model(right);
+    const int32_t merged_id = vocab_.find_in_model(joined);
     if (left_id == Vocab::kNone || right_id == Vocab::kNone || merged_id == Vocab::kNone) {
       const std::string_view missing = left_id == Vocab::kNone    ? left
                                        : right_id == Vocab::kNone ? right
@@ -98,7 +98,7 @@ Bpe::Ranked Bpe::find_merge(int32_t left, int32_t right) const {
 
 void Bpe::encode(std::string_view piece, std::vector<int32_t>& ids) const {
   if (options_.ignore_merges) {
-    const int32_t whole = vocab_.find(piece);
+    const int32_t whole = vocab_.find_in_model(piece);
     if (whole != Vocab::kNone) {
       ids.push_back(whole);
       return;
@@ -126,7 +126,7 @@ void Bpe::append_characters(std::string_view piece, std::vector<int32_t>& symbol
     at += c.length_bytes;
     const int32_t id = c.valid && c.code_point < character_ids_.size()
                            ? character_ids_[c.code_point]
-                           : vocab_.find(character);
+                           : vocab_.find_in_model(character);
     if (id != Vocab::kNone) {
       symbols.push_back(id);
       after_unk = false;
@@ -147,7 +147,7 @@ void Bpe::append_decorated_characters(std::string_view piece, std::vector<int32_
     decorated += character;
     at += c.length_bytes;
     if (at == piece.size()) decorated += options_.end_of_word_suffix;
-    const int32_t id = vocab_.find(decorated);
+    const int32_t id = vocab_.find_in_model(decorated);
     if (id != Vocab::kNone) {
       symbols.push_back(id);
       after_unk = false;

@@ -41,6 +41,8 @@ enum class SplitBehavior {
   kContiguous,          // a run is a piece
 };
 
+// kFirst: at the beginning of the input only. (The reference leaves it out if the normaliser
+// removed the input's first character; here that makes no difference.)
 enum class PrependScheme { kFirst, kAlways, kNever };
 
 // `invert`: what the pattern does not match is the delimiter.

@@ -67,7 +67,10 @@ PreTokenizerPtr make_pre_tokenizer(const JsonNode& node) {
   if (type == "Metaspace") return make_metaspace(node);
   if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
   if (type == "Whitespace") {
-    return make_regex_split(R"(\w+|[^\w\s]+)", SplitBehavior::kRemoved, true);
+    // \w+|[^\w\s]+ with the \w of Unicode TS 18, which has Join_Control.
+    return make_regex_split(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}]+)"
+                            R"(|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}\s]+)",
+                            SplitBehavior::kRemoved, true);
   }
   if (type == "WhitespaceSplit") {
     return make_character_split(is_white_space, SplitBehavior::kRemoved);

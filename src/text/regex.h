@@ -2,7 +2,7 @@
 // by PCRE2 with JIT. Where the two disagree the pattern is rewritten to mean what the file means,
 // or refused by name; it is never run with another meaning.
 //
-// Rewritten: \s \S (White_Space), \w \W (Alphabetic, M, Nd, Pc, Join_Control), \h (a hexadecimal
+// Rewritten: \s \S (White_Space), \w \W (Alphabetic, M, Nd, Pc), \h (a hexadecimal
 // digit), \uHHHH, and the option letter m (PCRE2's s). Lines end at \n; ^ and $ match at lines.
 // Refused: nested classes and intersections ([a[b]], [a&&b]), \H and negated classes inside a class
 // where PCRE2 has no spelling for them.

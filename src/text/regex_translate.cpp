@@ -4,10 +4,12 @@
 namespace rlx {
 namespace {
 
-// The members of \s and \w, for use inside a class. PCRE2 10.42 with UCP would add U+180E to \s and
-// leave marks and connectors out of \w.
+// The members of \s and \w in Oniguruma, for use inside a class. PCRE2 10.42 with UCP would add
+// U+180E to \s and leave marks and connectors out of \w. The superscripts and fractions of Latin-1
+// are in Oniguruma's \w, alone among their kind.
 constexpr std::string_view kSpaceMembers = R"(\x09-\x0d\x{85}\p{Z})";
-constexpr std::string_view kWordMembers = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d})";
+constexpr std::string_view kWordMembers =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHexMembers = "0-9a-fA-F";
 
 class Translator {

@@ -22,7 +22,7 @@ SentencePieceBpe::SentencePieceBpe(const Vocab& vocab, std::vector<float> scores
 }
 
 int32_t SentencePieceBpe::find_mergeable(std::string_view text) const {
-  const int32_t id = vocab_.find(text);
+  const int32_t id = vocab_.find_in_model(text);
   return id != Vocab::kNone && can_merge_[static_cast<size_t>(id)] ? id : Vocab::kNone;
 }
 

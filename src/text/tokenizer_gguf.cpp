@@ -89,7 +89,10 @@ class Loader {
     with_context("tokenizer.ggml.tokens", [&] {
       parts_->vocab.extend_to(static_cast<int32_t>(tokens.size()));
       for (size_t id = 0; id < tokens.size(); ++id) {
-        if (!tokens[id].empty()) parts_->vocab.add(static_cast<int32_t>(id), tokens[id]);
+        if (tokens[id].empty()) continue;
+        const int32_t type = type_of(id);
+        parts_->vocab.add(static_cast<int32_t>(id), tokens[id],
+                          type != kControl && type != kUnknown);
       }
     });
     for (size_t id = 0; id < tokens.size(); ++id) {
@@ -182,8 +185,7 @@ class Loader {
                     "The key 'tokenizer.ggml.scores' has a value for token {} that is not finite.",
                     id);
       }
-      const int32_t type = type_of(id);
-      can_merge[id] = type != kUnknown && type != kControl && type != kByte;
+      can_merge[id] = type_of(id) != kByte;
     }
     parts_->model = std::make_unique<const SentencePieceBpe>(parts_->vocab, source_.scores,
                                                              std::move(can_merge), source_.unk);

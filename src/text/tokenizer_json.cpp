@@ -58,18 +58,18 @@ class Loader {
       for (size_t i = 0; i < texts.size(); ++i) {
         const int64_t id =
             document_.vocab_kind == VocabKind::kObject ? document_.ids[i] : static_cast<int64_t>(i);
-        add_token(id, texts[i]);
+        add_token(id, texts[i], true);
       }
     });
   }
 
-  void add_token(int64_t id, std::string_view text) {
+  void add_token(int64_t id, std::string_view text, bool in_model) {
     if (id < 0 || id >= Vocab::kMaxSize) {
       throw_error(ErrorCode::kOutOfRange,
                   "The token '{}' has the id {}, but ids must be in [0, {}).", text, id,
                   Vocab::kMaxSize);
     }
-    parts_->vocab.add(static_cast<int32_t>(id), text);
+    parts_->vocab.add(static_cast<int32_t>(id), text, in_model);
   }
 
   void load_model(const JsonNode& model) {
@@ -177,7 +177,7 @@ class Loader {
         throw_error(ErrorCode::kCorruptData, "The key '{}.content' is empty.", node.key());
       }
       const int64_t id = node.at("id").as_int();
-      with_context(node.key(), [&] { add_token(id, token.content); });
+      with_context(node.key(), [&] { add_token(id, token.content, false); });
       token.id = static_cast<int32_t>(id);
       const auto size = static_cast<size_t>(parts_->vocab.size());
       parts_->is_special.resize(size);

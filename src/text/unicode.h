@@ -36,7 +36,7 @@ std::string replace_invalid_utf8(std::string_view text);
 size_t incomplete_utf8_tail(std::string_view text);
 
 bool is_white_space(uint32_t code_point);      // property White_Space
-bool is_word_character(uint32_t code_point);   // \w: letters, marks, decimal digits, connectors
+bool is_word_character(uint32_t code_point);   // \w of Unicode TS 18
 bool is_numeric(uint32_t code_point);          // general category N*
 bool is_punctuation(uint32_t code_point);      // ASCII punctuation and symbols, category P*
 bool is_nonspacing_mark(uint32_t code_point);  // general category Mn

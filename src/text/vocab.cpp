@@ -57,7 +57,7 @@ void Vocab::extend_to(int32_t size) {
   if (size > static_cast<int32_t>(entries_.size())) entries_.resize(static_cast<size_t>(size));
 }
 
-void Vocab::add(int32_t id, std::string_view text) {
+void Vocab::add(int32_t id, std::string_view text, bool in_model) {
   if (id < 0 || id >= kMaxSize) {
     throw_error(ErrorCode::kOutOfRange, "The token '{}' has the id {}, but ids must be in [0, {}).",
                 text, id, kMaxSize);
@@ -83,7 +83,7 @@ void Vocab::add(int32_t id, std::string_view text) {
     throw_error(ErrorCode::kCorruptData, "The id {} belongs to two tokens, '{}' and '{}'.", id,
                 this->text(id), text);
   }
-  entry = {texts_.size(), static_cast<uint32_t>(text.size()), true};
+  entry = {texts_.size(), static_cast<uint32_t>(text.size()), true, in_model};
   texts_.append(text);
   slots_[at] = {hash, id};
   ++num_used_;

@@ -26,14 +26,20 @@ class Vocab {
   // Sizes the tables once for this many entries and bytes of text.
   void reserve(size_t num_entries, size_t text_bytes);
 
-  // Adds an entry; repeating an entry changes nothing. Throws kCorruptData if the text has another
-  // id or the id another text, kOutOfRange if the id is not in [0, kMaxSize).
-  void add(int32_t id, std::string_view text);
+  // Adds an entry; repeating an entry changes nothing. `in_model`: the token model may choose it;
+  // false for tokens that are only recognised in the text as a whole. Throws kCorruptData if the
+  // text has another id or the id another text, kOutOfRange if the id is not in [0, kMaxSize).
+  void add(int32_t id, std::string_view text, bool in_model = true);
   // Makes ids below `size` valid (and unused, unless added).
   void extend_to(int32_t size);
 
   // The id, or kNone.
   int32_t find(std::string_view text) const;
+  // The same, among the entries that the token model may choose.
+  int32_t find_in_model(std::string_view text) const {
+    const int32_t id = find(text);
+    return id != kNone && entries_[static_cast<size_t>(id)].in_model ? id : kNone;
+  }
   // Empty for an unused id. `id` must be in [0, size).
   std::string_view text(int32_t id) const {
     const Entry& entry = entries_[static_cast<size_t>(id)];
@@ -50,6 +56,7 @@ class Vocab {
     size_t offset = 0;
     uint32_t length = 0;
     bool used = false;
+    bool in_model = false;
   };
   struct Slot {
     uint32_t hash = 0;

@@ -37,7 +37,7 @@ void WordPiece::encode(std::string_view piece, std::vector<int32_t>& ids) const 
       const bool at_character =
           end == piece.size() || (static_cast<uint8_t>(piece[end]) & 0xC0) != 0x80;
       if (at_character) {
-        id = vocab_.find(candidate);
+        id = vocab_.find_in_model(candidate);
         if (id != Vocab::kNone) break;
       }
       candidate.pop_back();
