@@ -19,6 +19,7 @@
 #include "base/thread_pool.h"
 #include "ir/op.h"
 #include "ir/reference_tensor.h"
+#include "ops/evaluate.h"
 #include "tensor/packed.h"
 
 namespace rlx::cpu::testing {
@@ -357,5 +358,50 @@ inline double rounding_of(DType dtype) {
       return 1e-6;
   }
 }
+
+// Runs the op on random values of constant types and compares with the oracle.
+struct RandomUse {
+  Op op;
+  std::vector<TensorType> types;
+  std::vector<Placement> placements{};  // contiguous where absent
+  double low = -2, high = 2;
+  double tolerance = 1e-6;
+  bool aliases_input = false;
+};
+
+inline void expect_reference(std::span<const Kernel> kernels, const RandomUse& random_use,
+                             std::mt19937& random) {
+  KernelUse use{.op = random_use.op, .types = random_use.types};
+  use.aliases_input = random_use.aliases_input;
+  std::vector<ReferenceTensor> references;
+  std::vector<const ReferenceTensor*> pointers;
+  std::string trace(use.op.kind().name);
+  for (size_t i = 0; i < use.types.size(); ++i) {
+    trace += " " + to_string(use.types[i]);
+    std::vector<int64_t> extents;
+    for (const Dim& dim : use.types[i].shape) extents.push_back(dim.constant());
+    const DType dtype = use.types[i].dtype;
+    const Filled filled =
+        fill(dtype, extents,
+             random_values(random, dtype, count(extents), random_use.low, random_use.high));
+    references.push_back(filled.reference);
+    use.inputs.push_back(make_operand(
+        dtype, extents, filled.bytes,
+        i < random_use.placements.size() ? random_use.placements[i] : Placement::kContiguous));
+  }
+  SCOPED_TRACE(trace + " " + print_attributes(use.op));
+  for (const ReferenceTensor& reference : references) pointers.push_back(&reference);
+  const std::vector<ReferenceTensor> expected = evaluate(use.op, pointers, use.types, {}, {});
+  const KernelResult result = run_kernel(kernels, use);
+  ASSERT_EQ(result.error, KernelError::kNone);
+  ASSERT_EQ(result.outputs.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const ReferenceTensor actual = result.reference(static_cast<int>(i));
+    const double rounding = actual.holds_floats() ? rounding_of(actual.dtype) : 0;
+    expect_near(actual, expected[i], std::max(random_use.tolerance, rounding));
+  }
+}
+
+inline Placement random_placement(std::mt19937& random) { return kPlacements[random() % 4]; }
 
 }  // namespace rlx::cpu::testing
