@@ -42,6 +42,8 @@ class Session {
   // extents. Valid until set_extents; an output's content until the next run.
   virtual TensorView input(int index) = 0;
   virtual TensorView output(int index) = 0;
+  // The view of a state, by position in Program::states.
+  virtual TensorView state(int index) = 0;
 
   // Runs the program once over the inputs as they are in the arena. One caller at a time.
   virtual RunStatus run() = 0;

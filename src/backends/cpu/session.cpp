@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/poison.h"
 #include "base/checked.h"
 #include "runtime/arena.h"
 #include "runtime/extents.h"
@@ -15,7 +16,8 @@ constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
 class CpuSession final : public Session {
  public:
   CpuSession(std::shared_ptr<const Program> program, std::shared_ptr<const WeightStore> weights,
-             std::shared_ptr<ThreadPool> pool, const TargetOptions& target)
+             std::shared_ptr<ThreadPool> pool, const TargetOptions& target,
+             const SessionOptions& options)
       : program_(std::move(program)),
         weights_(std::move(weights)),
         pool_(std::move(pool)),
@@ -39,6 +41,7 @@ class CpuSession final : public Session {
     std::vector<int64_t> values;
     for (const Symbol& symbol : program_->symbols.symbols()) values.push_back(symbol.upper);
     set_extents(values).throw_if_failed();
+    if (options.poison) poison_ = std::make_unique<PoisonChecker>(*program_, arena_, views_);
   }
 
   const Program& program() const override { return *program_; }
@@ -66,16 +69,16 @@ class CpuSession final : public Session {
   TensorView input(int index) override { return views_[program_->inputs[index].value]; }
   TensorView output(int index) override { return views_[program_->outputs[index].value]; }
 
+  TensorView state(int index) override { return views_[program_->states[index].value]; }
+
   RunStatus run() override {
+    if (poison_ != nullptr) return run_poisoned();
     stop_before_.store(kNever, std::memory_order_relaxed);
     pool_->run([this](int thread) { run_thread(thread); });
     if (stop_before_.load(std::memory_order_relaxed) != kNever) {
       return fail(ErrorCode::kCancelled, "The run was cancelled.");
     }
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      if (errors_[i].load(std::memory_order_relaxed) != KernelError::kNone) return report(i);
-    }
-    return {};
+    return find_error();
   }
 
   void reset_state() override {
@@ -212,6 +215,28 @@ class CpuSession final : public Session {
     }
   }
 
+  RunStatus run_poisoned() {
+    poison_->begin_run();
+    for (int32_t step = 0; step < static_cast<int32_t>(calls_.size()); ++step) {
+      const RunStatus status = poison_->check_step(step, [&] {
+        pool_->run([&](int thread) {
+          KernelCall call = calls_[step];
+          call.thread = thread;
+          kernels_[step](call);
+        });
+      });
+      if (!status.ok) return status;
+    }
+    return find_error();
+  }
+
+  RunStatus find_error() {
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (errors_[i].load(std::memory_order_relaxed) != KernelError::kNone) return report(i);
+    }
+    return {};
+  }
+
   RunStatus report(size_t step) {
     const Instruction& instruction = program_->instructions[step];
     const KernelError error = errors_[step].exchange(KernelError::kNone);
@@ -244,6 +269,7 @@ class CpuSession final : public Session {
   std::vector<KernelCall> calls_;
   std::vector<std::shared_ptr<const void>> prepared_;
   std::unique_ptr<std::atomic<KernelError>[]> errors_;
+  std::unique_ptr<PoisonChecker> poison_;  // null unless asked for
   const std::atomic<bool>* cancel_ = nullptr;
   // The step before which every thread stops; see run_thread.
   std::atomic<int32_t> stop_before_{kNever};
@@ -253,10 +279,10 @@ class CpuSession final : public Session {
 
 std::unique_ptr<Session> make_session(std::shared_ptr<const Program> program,
                                       std::shared_ptr<const WeightStore> weights,
-                                      std::shared_ptr<ThreadPool> pool,
-                                      const TargetOptions& target) {
+                                      std::shared_ptr<ThreadPool> pool, const TargetOptions& target,
+                                      const SessionOptions& options) {
   return std::make_unique<CpuSession>(std::move(program), std::move(weights), std::move(pool),
-                                      target);
+                                      target, options);
 }
 
 }  // namespace rlx::cpu
