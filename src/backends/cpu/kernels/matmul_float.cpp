@@ -51,7 +51,10 @@ class FloatMatmul {
         kernels_(dense_kernels()),
         converts_x_(matmul.x->dtype != DType::kF32 ||
                     (matmul.x_depth_stride != 1 && matmul.depth != 1)) {
-    const Scratch scratch({matmul.batches * matmul.rows, matmul.columns, matmul.depth, experts},
+    const Scratch scratch({.rows = matmul.batches * matmul.rows,
+                           .columns = matmul.columns,
+                           .depth = matmul.depth,
+                           .experts = experts},
                           converts_x_);
     converted_x_ = reinterpret_cast<float*>(call.scratch);
     std::byte* mine = call.scratch + scratch.x_bytes + call.thread * scratch.thread_bytes();

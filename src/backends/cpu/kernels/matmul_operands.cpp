@@ -167,18 +167,22 @@ MatmulBounds bound_matmul(const KernelQuery& query) {
   const Shape& x = query.inputs[0].shape;
   const Shape& out = query.outputs[0].shape;
   const bool transpose_a = query.op.as<Matmul>()->transpose_a;
-  return {bound_rows(out, query.symbols), out.back().upper_bound(query.symbols),
+  const int64_t rows = bound_rows(out, query.symbols);
+  return {rows, rows, out.back().upper_bound(query.symbols),
           x[x.size() - (transpose_a ? 2 : 1)].upper_bound(query.symbols)};
 }
 
 MatmulBounds bound_linear(const KernelQuery& query) {
   const Shape& out = query.outputs[0].shape;
-  return {bound_rows(out, query.symbols), out.back().upper_bound(query.symbols),
+  const int64_t rows = bound_rows(out, query.symbols);
+  return {rows, rows, out.back().upper_bound(query.symbols),
           query.inputs[0].shape.back().upper_bound(query.symbols)};
 }
 
 MatmulBounds bound_grouped_matmul(const KernelQuery& query) {
   MatmulBounds bounds = bound_linear(query);
+  const Shape& x = query.inputs[0].shape;
+  if (x.size() == 2) bounds.x_rows = x[0].upper_bound(query.symbols);
   bounds.experts = query.inputs[1].shape[0].upper_bound(query.symbols);
   return bounds;
 }

@@ -64,7 +64,8 @@ MatmulCall describe_grouped_matmul(const KernelCall& call);
 
 // Extents at the symbols' upper bounds, for the sizes of scratch.
 struct MatmulBounds {
-  int64_t rows = 0;  // over all batches
+  int64_t rows = 0;    // over all batches
+  int64_t x_rows = 0;  // fewer in a grouped_matmul whose experts share a row
   int64_t columns = 0, depth = 0;
   int64_t experts = 0;  // of grouped_matmul
 };

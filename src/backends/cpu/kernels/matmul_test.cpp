@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/matmul_test_call.h"
+#include "backends/cpu/kernels/packed_dot.h"
 #include "backends/cpu/kernels/packed_test_blocks.h"
 
 namespace rlx::cpu {
@@ -157,6 +158,127 @@ TEST(PackedMatmul, DecodesTilesExactlyWhenActivationsStayFloat) {
       run_kernel(matmul_kernels(), Matmul{.transpose_b = true}, {x.view, w.view}, out, 2,
                  "matmul.float", false);
       expect_close(out.view, expected, 2e-6);
+    }
+  }
+}
+
+constexpr DType kQuantizedFormats[] = {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1,   DType::kQ5_0,
+                                       DType::kQ5_1, DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,
+                                       DType::kQ5_K, DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS,
+                                       DType::kMXFP4};
+
+TEST(PackedMatmul, StaysCloseToTheExactProductWithQuantisedActivations) {
+  std::mt19937 random(10);
+  for (const DType dtype : kQuantizedFormats) {
+    for (const int64_t rows : {0, 1, 2, 3, 4, 7, 64, 300}) {
+      for (const int64_t blocks : {1, 3, 11}) {
+        SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << rows << " " << blocks);
+        const int64_t columns = 37, depth = blocks * elements_per_block(dtype);
+        const TestTensor x = random_tensor(random, DType::kF32, {rows, depth});
+        const TestTensor w = random_packed(random, dtype, {columns, depth});
+        const auto expected =
+            multiply(to_doubles(x.view), to_doubles(w.view), rows, columns, depth);
+        TestTensor out = make_tensor(DType::kF32, {rows, columns});
+        run_kernel(matmul_kernels(), Matmul{.transpose_b = true}, {x.view, w.view}, out, 2,
+                   "matmul.packed");
+        // Each activation is off by up to 1/254 of the largest of its block, so a sum of `depth`
+        // is off by about sqrt(depth) of that.
+        expect_close(out.view, expected, 2.5e-2);
+      }
+    }
+  }
+}
+
+TEST(PackedMatmul, IsExactForActivationsThatInt8Holds) {
+  std::mt19937 random(11);
+  for (const DType dtype : kQuantizedFormats) {
+    for (const int64_t rows : {1, 5}) {
+      SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << rows);
+      const int64_t columns = 21, depth = 5 * 256;
+      std::vector<double> values(static_cast<size_t>(rows * depth));
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = i % 32 == 0 ? 127 : static_cast<int>(random() % 255) - 127;
+        values[i] /= 64;
+      }
+      const TestTensor x = make_tensor(DType::kF32, {rows, depth}, values);
+      const TestTensor w = random_packed(random, dtype, {columns, depth});
+      const auto expected = multiply(values, to_doubles(w.view), rows, columns, depth);
+      TestTensor out = make_tensor(DType::kF32, {rows, columns});
+      run_kernel(matmul_kernels(), Matmul{.transpose_b = true}, {x.view, w.view}, out, 2,
+                 "matmul.packed");
+      expect_close(out.view, expected, 3e-6);
+    }
+  }
+}
+
+TEST(PackedMatmul, GivesTheSameBitsForAnyNumberOfThreadsAndRows) {
+  std::mt19937 random(12);
+  for (const DType dtype : kQuantizedFormats) {
+    SCOPED_TRACE(to_string(dtype));
+    const int64_t depth = elements_per_block(dtype) == 32 ? 32 * 45 : 256 * 5;
+    const TestTensor x = random_tensor(random, DType::kF32, {130, depth});
+    const TestTensor w = random_packed(random, dtype, {45, depth});
+    expect_same_bits(x, w, true);
+    expect_same_bits(x, w, false);
+  }
+}
+
+TEST(PackedMatmul, PassesOnNaNAndInfinity) {
+  std::mt19937 random(13);
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
+    for (const int64_t rows : {1, 6}) {
+      TestTensor x = random_tensor(random, DType::kF32, {rows, 256});
+      x.view.as<float>()[(rows - 1) * 256 + 77] = static_cast<float>(bad);
+      const TestTensor w = random_packed(random, DType::kQ4_0, {5, 256});
+      TestTensor out = make_tensor(DType::kF32, {rows, 5});
+      run_kernel(matmul_kernels(), Matmul{.transpose_b = true}, {x.view, w.view}, out, 1);
+      for (int64_t i = 0; i < rows * 5; ++i) {
+        EXPECT_EQ(std::isnan(out.view.as<float>()[i]), i / 5 == rows - 1);
+      }
+    }
+  }
+}
+
+// The AVX2 and the portable kernels differ by rounding only.
+TEST(PackedKernels, AgreeBetweenInstructionSets) {
+  std::mt19937 random(14);
+  for (const DType dtype : kQuantizedFormats) {
+    SCOPED_TRACE(to_string(dtype));
+    const int64_t columns = 19, rows = 6;
+    const int64_t depth = elements_per_block(dtype) == 32 ? 32 * 21 : 256 * 3;
+    const TestTensor x = random_tensor(random, DType::kF32, {rows, depth});
+    const TestTensor w = random_packed(random, dtype, {columns, depth});
+    const int64_t stride = storage_bytes(dtype, depth);
+    const auto expected = multiply(to_doubles(x.view), to_doubles(w.view), rows, columns, depth);
+    for (const PackedKernels* kernels :
+         {find_portable_packed_kernels(dtype), find_packed_kernels(dtype)}) {
+      ASSERT_NE(kernels, nullptr);
+      const QuantizedLayout layout(depth, kernels->wants_wide_codes);
+      AlignedBytes storage(rows * layout.row_bytes());
+      AlignedBytes strip(layout.padded_blocks / kQuantGroup * kernels->strip_group_bytes);
+      std::vector<QuantizedRow> quantized;
+      for (int64_t r = 0; r < rows; ++r) {
+        quantized.push_back(layout.row(storage.data() + r * layout.row_bytes()));
+        kernels->quantize(x.view.as<float>() + r * depth, depth, quantized.back());
+      }
+      TestTensor direct = make_tensor(DType::kF32, {rows, columns});
+      TestTensor by_strips = make_tensor(DType::kF32, {rows, columns});
+      for (int64_t r = 0; r < rows; ++r) {
+        kernels->dot(w.view.data, stride, columns, depth, quantized[r],
+                     direct.view.as<float>() + r * columns);
+      }
+      for (int64_t c = 0; c < columns; c += kStripColumns) {
+        const int64_t part = std::min(kStripColumns, columns - c);
+        std::vector<float> sums(static_cast<size_t>(rows * kStripColumns));
+        kernels->decode_strip(w.view.data + c * stride, stride, part, depth, strip.data());
+        kernels->multiply_strip(strip.data(), depth, quantized.data(), rows, sums.data(),
+                                kStripColumns);
+        for (int64_t r = 0; r < rows; ++r) {
+          std::copy_n(&sums[r * kStripColumns], part, by_strips.view.as<float>() + r * columns + c);
+        }
+      }
+      EXPECT_EQ(direct.bytes, by_strips.bytes);
+      expect_close(direct.view, expected, 1e-2);
     }
   }
 }

@@ -112,6 +112,18 @@ inline TestTensor random_tensor(std::mt19937& random, DType dtype, std::vector<i
   return make_tensor(dtype, std::move(extents), random_values(random, count));
 }
 
+// Uninitialised bytes (filled with NaN patterns) aligned to 64.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(int64_t size) : storage_(static_cast<size_t>(size + 64), std::byte{0xff}) {}
+  std::byte* data() {
+    return storage_.data() + (-reinterpret_cast<uintptr_t>(storage_.data()) & 63);
+  }
+
+ private:
+  std::vector<std::byte> storage_;
+};
+
 // The first kernel of the list that accepts the operands; null when none does.
 struct TestOperands {
   std::vector<TensorType> types;
@@ -150,8 +162,8 @@ inline KernelError run_kernel(std::span<const Kernel> kernels, const Op& op,
     }
     const int64_t size = kernel.scratch_bytes != nullptr ? kernel.scratch_bytes(query) : 0;
     constexpr int64_t kGuard = 256;
-    std::vector<std::byte> storage(static_cast<size_t>(size + kGuard + 64), std::byte{0xff});
-    std::byte* scratch = storage.data() + (-reinterpret_cast<uintptr_t>(storage.data()) & 63);
+    AlignedBytes storage(size + kGuard);
+    std::byte* scratch = storage.data();
     std::memset(out.bytes.data(), 0xff, out.bytes.size());
     std::vector<const TensorView*> input_pointers;
     for (const TensorView& view : inputs) input_pointers.push_back(&view);
