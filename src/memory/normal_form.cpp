@@ -230,6 +230,10 @@ NormalForm make_normal_form(const Problem& problem) {
     item.unit = draft.unit;
     item.first = whole.num_sections;
     item.slab_begin = static_cast<int32_t>(next);
+    int64_t end = draft.pieces[0].end;
+    for (const Piece& piece : draft.pieces) end = std::max(end, piece.end);
+    item.num_steps = static_cast<int64_t>(std::min<uint64_t>(
+        static_cast<uint64_t>(end) - static_cast<uint64_t>(draft.pieces[0].start), INT64_MAX));
     for (const Piece& piece : draft.pieces) {
       whole.slabs.push_back({times.first[next], times.last[next], piece.low, piece.high});
       item.first = std::min(item.first, times.first[next]);

@@ -21,6 +21,7 @@ struct Item {
   int64_t alignment = 1;  // blocks
   int64_t pin = -1;       // blocks from the base of the part; -1: free
   int32_t first = 0, last = 0;
+  int64_t num_steps = 0;                 // from the first start to the last end
   int32_t slab_begin = 0, slab_end = 0;  // into Part::slabs
   int32_t unit = 0;
 };

@@ -1,72 +1,45 @@
 #include "memory/place.h"
 
 #include <algorithm>
-#include <numeric>
+#include <chrono>
+#include <limits>
 
 #include "base/checked.h"
-#include "memory/first_fit.h"
 #include "memory/lower_bound.h"
 #include "memory/normal_form.h"
+#include "memory/solve_part.h"
 
 namespace rlx::memory {
 namespace {
 
-int64_t find_height(const Part& part, const std::vector<int64_t>& offsets) {
-  int64_t height = 0;
-  for (size_t i = 0; i < part.items.size(); ++i) {
-    height = std::max(height, offsets[i] + part.items[i].size);
+// Plans all parts towards `goal`, the highest first, and returns a height that no plan is below, 0
+// if the search has proven nothing.
+int64_t solve_parts(const std::vector<Part>& parts, int64_t goal, const PlaceOptions& options,
+                    std::vector<PartPlan>& plans) {
+  for (const Part& part : parts) plans.push_back(place_by_rules(part, goal));
+
+  Effort effort;
+  effort.num_nodes = options.effort_nodes;
+  if (options.seconds > 0) {
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(options.seconds);
+    effort.may_continue = [end] { return std::chrono::steady_clock::now() < end; };
   }
-  return height + part.base;
-}
-
-// Orders of placement: each a key by which items come first, larger keys earlier.
-enum class Order { kSize, kArea, kDuration, kStart, kCount };
-
-std::vector<int32_t> make_order(const Part& part, Order order) {
-  struct Key {
-    __int128 major, minor;
-  };
-  std::vector<Key> keys;
-  for (const Item& item : part.items) {
-    const __int128 size = item.size, width = item.last - item.first;
-    switch (order) {
-      case Order::kSize:
-        keys.push_back({size, width});
-        break;
-      case Order::kArea:
-        keys.push_back({size * width, size});
-        break;
-      case Order::kDuration:
-        keys.push_back({width, size});
-        break;
-      default:
-        keys.push_back({-item.first, size});
-        break;
+  std::vector<uint8_t> is_done(parts.size(), 0);
+  int64_t bound = 0;
+  while (!effort.is_spent()) {
+    size_t highest = parts.size();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (is_done[i] || plans[i].height <= goal) continue;
+      if (highest == parts.size() || plans[i].height > plans[highest].height) highest = i;
     }
+    if (highest == parts.size()) break;
+    is_done[highest] = 1;
+    bound = std::max(bound, improve_by_search(parts[highest], goal, effort, plans[highest]));
+    // What is above the goal anyway need not be beaten by other parts.
+    goal = std::max(goal, plans[highest].height);
   }
-  std::vector<int32_t> result(part.items.size());
-  std::iota(result.begin(), result.end(), 0);
-  std::sort(result.begin(), result.end(), [&](int32_t a, int32_t b) {
-    if (keys[a].major != keys[b].major) return keys[a].major > keys[b].major;
-    if (keys[a].minor != keys[b].minor) return keys[a].minor > keys[b].minor;
-    return a < b;
-  });
-  return result;
-}
-
-std::vector<int64_t> solve_part(const Part& part, int64_t goal) {
-  std::vector<int64_t> best;
-  int64_t best_height = 0;
-  for (int i = 0; i < static_cast<int>(Order::kCount); ++i) {
-    std::vector<int64_t> offsets = place_first_fit(part, make_order(part, static_cast<Order>(i)));
-    const int64_t height = find_height(part, offsets);
-    if (best.empty() || height < best_height) {
-      best_height = height;
-      best = std::move(offsets);
-    }
-    if (best_height <= goal) break;
-  }
-  return best;
+  return bound;
 }
 
 }  // namespace
@@ -80,7 +53,6 @@ Placement place(const Problem& problem, const PlaceOptions& options) {
   Placement placement;
   placement.peak_step = bound.step;
   placement.lower_bound_bytes = bound.bytes;
-  placement.method = "first fit";
   for (const Unit& unit : problem.units) {
     if (unit.size_bytes == 0) continue;
     const int64_t end =
@@ -92,12 +64,19 @@ Placement place(const Problem& problem, const PlaceOptions& options) {
       placement.lower_bound_bytes / block + (placement.lower_bound_bytes % block == 0 ? 0 : 1);
   const int64_t goal = std::max(bound_blocks, options.capacity_bytes / block);
 
-  for (const Part& part : form.parts) {
-    const std::vector<int64_t> offsets = solve_part(part, goal);
+  std::vector<PartPlan> plans;
+  const int64_t proven = solve_parts(form.parts, goal, options, plans);
+  // A bound in blocks may lie above the height that the last block of the plan rounds down to.
+  placement.lower_bound_bytes = std::max(placement.lower_bound_bytes, proven * block);
+  const PartPlan* highest = nullptr;
+  for (size_t p = 0; p < plans.size(); ++p) {
+    const Part& part = form.parts[p];
     for (size_t i = 0; i < part.items.size(); ++i) {
-      form.offsets[part.items[i].unit] = part.base + offsets[i];
+      form.offsets[part.items[i].unit] = part.base + plans[p].offsets[i];
     }
+    if (highest == nullptr || plans[p].height > highest->height) highest = &plans[p];
   }
+  placement.method = highest == nullptr ? "stacked" : highest->method;
   for (size_t i = 0; i < problem.units.size(); ++i) {
     const Unit& unit = problem.units[i];
     int64_t offset = checked_mul(form.offsets[i], block);

@@ -94,6 +94,58 @@ TEST(Place, StopsBeforeSumsOverflow) {
   EXPECT_THROW(place(problem), Error);
 }
 
+// Plans random problems and compares with the least height by brute force. Returns how many had
+// their optimum above the largest sum alive, which are the ones that test proofs.
+int compare_with_brute_force(const RandomProblemOptions& base, int num_rounds, uint64_t seed) {
+  Random random(seed);
+  int num_above_bound = 0;
+  for (int round = 0; round < num_rounds; ++round) {
+    RandomProblemOptions options = base;
+    options.num_units = static_cast<int>(random.between(2, base.num_units));
+    options.num_steps = random.between(3, base.num_steps);
+    options.max_size = random.between(2, base.max_size);
+    const Problem problem = make_random_problem(random, options);
+    const Placement placement = place(problem);
+    check_placement(problem, placement);
+    const int64_t least = BruteForce(problem).find_least_height(placement.height_bytes);
+    EXPECT_EQ(placement.height_bytes, least) << "round " << round;
+    EXPECT_LE(placement.lower_bound_bytes, least) << "round " << round;
+    num_above_bound += least > find_lower_bound(problem).bytes;
+  }
+  return num_above_bound;
+}
+
+TEST(Place, IsAsLowAsBruteForceForRectangles) {
+  RandomProblemOptions options;
+  options.num_units = 8;
+  EXPECT_GT(compare_with_brute_force(options, 2000, 21), 5);
+}
+
+TEST(Place, IsAsLowAsBruteForceWithAlignments) {
+  RandomProblemOptions options;
+  options.num_units = 7;
+  options.has_alignments = true;
+  EXPECT_GT(compare_with_brute_force(options, 1500, 22), 100);
+}
+
+TEST(Place, IsAsLowAsBruteForceWithPins) {
+  RandomProblemOptions options;
+  options.num_units = 7;
+  options.has_pins = true;
+  EXPECT_GT(compare_with_brute_force(options, 1500, 23), 100);
+  options.has_alignments = true;
+  EXPECT_GT(compare_with_brute_force(options, 1500, 24), 100);
+}
+
+TEST(Place, IsAsLowAsBruteForceWithPieces) {
+  RandomProblemOptions options;
+  options.num_units = 6;
+  options.has_pieces = true;
+  EXPECT_GT(compare_with_brute_force(options, 1500, 25), 20);
+  options.has_pins = options.has_alignments = true;
+  EXPECT_GT(compare_with_brute_force(options, 1500, 26), 20);
+}
+
 TEST(Place, RandomProblemsPassTheChecker) {
   Random random(3);
   for (int round = 0; round < 4000; ++round) {

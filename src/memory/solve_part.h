@@ -1,0 +1,38 @@
+// The ladder of rules for one part of a problem, from the cheapest to the complete search. A higher
+// rung is climbed only when the lower ones have not reached the goal.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "memory/normal_form.h"
+
+namespace rlx::memory {
+
+// A plan of a part. Heights are in blocks and count from 0, so they include the base of the part.
+struct PartPlan {
+  std::vector<int64_t> offsets;  // blocks from the base, per item
+  int64_t height = 0;
+  const char* method = "";
+};
+
+// What the search may still spend.
+struct Effort {
+  int64_t num_nodes = 0;
+  std::function<bool()> may_continue;  // empty, or says whether time is left once nodes are spent
+
+  bool is_spent() const { return num_nodes <= 0 && (!may_continue || !may_continue()); }
+};
+
+// The rules that need no search: skylines in several orders, or first fit where there are pins or
+// holes. Stops at the first plan of height `goal` or less. Throws rlx::Error when pins overlap.
+PartPlan place_by_rules(const Part& part, int64_t goal);
+
+// Searches for a plan of height `goal`, then for lower plans than `plan`. Returns a height that no
+// plan of this part is below (at least `goal` when it proves that `goal` cannot be reached or
+// reaches it, otherwise 0).
+int64_t improve_by_search(const Part& part, int64_t goal, Effort& effort, PartPlan& plan);
+
+}  // namespace rlx::memory
