@@ -283,6 +283,7 @@ class Parser {
   }
 
   void parse_node() {
+    const size_t start = position_;
     std::vector<std::string> names;
     do {
       expect("%");
@@ -302,7 +303,12 @@ class Parser {
     } while (accept(","));
     std::string source;
     if (accept("@")) source = read_quoted();
-    append(std::move(*op), is_source, inputs, written, source, names);
+    try {
+      append(std::move(*op), is_source, inputs, written, source, names);
+    } catch (const Error&) {
+      position_ = start;  // the error is about the node, not about what follows it
+      throw;
+    }
   }
 
   void append(Op op, bool is_source, const std::vector<ValueId>& inputs,

@@ -57,7 +57,7 @@ TEST(EliminateViews, ComposesTransposes) {
                  R"(graph "g" {
   %x = input "x" : f32[2, 3, 4]
   %0 = transpose(%x) permutation=[2, 0, 1] : f32[4, 2, 3]
-  %y = transpose(%0) permutation=[-1, 1, 0] : f32[3, 2, 4]
+  %y = transpose(%0) permutation=[2, 1, 0] : f32[3, 2, 4]
   output "y" %y
 }
 )",

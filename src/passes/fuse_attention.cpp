@@ -143,7 +143,7 @@ struct AttentionMatch {
     v = make_operand(node.inputs[1], node.op.as<Matmul>()->transpose_b);
     if (!v || !match_masked(take_cast(softmax->inputs[0]))) return false;
     op.mask = mask.has_value();
-    return matcher.is_closed(nodes, root) && matcher.can_read_later(list_leaves());
+    return matcher.can_replace(nodes, root, list_leaves());
   }
 
   std::vector<ValueId> list_leaves() const {

@@ -1,5 +1,7 @@
 #include "passes/fuse_elementwise.h"
 
+#include <algorithm>
+
 #include "ops/elementwise.h"
 #include "passes/pass_testing.h"
 

@@ -216,8 +216,7 @@ struct Norms {
   }
 
   bool can_replace(const NormMatch& match, const Node& node, std::vector<ValueId> leaves) const {
-    return match.matcher.is_closed(match.nodes, matcher.node_index(node.outputs[0])) &&
-           matcher.can_read_later(leaves);
+    return matcher.can_replace(match.nodes, matcher.node_index(node.outputs[0]), leaves);
   }
 
   // x / sqrt(mean(x^2) + eps) * w -> rms_norm(x, w)

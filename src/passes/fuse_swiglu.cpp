@@ -52,7 +52,7 @@ struct Gating {
       if (!gate) continue;
       gate->nodes.insert(root);
       const std::vector<ValueId> inputs = {gate->input, node.inputs[1 - i]};
-      if (!matcher.is_closed(gate->nodes, root) || !matcher.can_read_later(inputs)) continue;
+      if (!matcher.can_replace(gate->nodes, root, inputs)) continue;
       // An activation of fewer elements than the product is cheaper before it is stretched.
       if (matcher.type(gate->input) != matcher.type(node.outputs[0])) continue;
       if (!is_claimed(context, gate->op, matcher.graph(), inputs)) continue;

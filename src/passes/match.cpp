@@ -46,6 +46,13 @@ bool Matcher::is_closed(const std::set<int32_t>& nodes, int32_t root) const {
   });
 }
 
+bool Matcher::can_replace(const std::set<int32_t>& nodes, int32_t root,
+                          std::span<const ValueId> leaves) const {
+  const bool is_apart =
+      std::ranges::none_of(leaves, [&](ValueId leaf) { return nodes.contains(node_index(leaf)); });
+  return is_apart && is_closed(nodes, root) && can_read_later(leaves);
+}
+
 bool Matcher::can_read_later(std::span<const ValueId> values) const {
   return std::ranges::all_of(values, [&](ValueId value) {
     return !effects_.is_written_between(value, node_index(value),

@@ -39,13 +39,17 @@ class Matcher {
   std::optional<double> find_splat(ValueId value) const;
   bool is_splat(ValueId value, double expected) const;
 
-  // True when nothing outside of `nodes` uses what they make, apart from what `root` makes. `root`
-  // is one of them.
-  bool is_closed(const std::set<int32_t>& nodes, int32_t root) const;
+  // Whether one node that reads `leaves` may take the place of `nodes`, of which `root` is the last
+  // and gives the result: nothing outside of them uses what they make, apart from what `root`
+  // makes, no leaf is made by them, and the leaves may be read at the root's place.
+  bool can_replace(const std::set<int32_t>& nodes, int32_t root,
+                   std::span<const ValueId> leaves) const;
   // True when a read of each value may be moved to any later place of the graph.
   bool can_read_later(std::span<const ValueId> values) const;
 
  private:
+  bool is_closed(const std::set<int32_t>& nodes, int32_t root) const;
+
   const Graph& graph_;
   MemoryEffects effects_;
   std::vector<int32_t> uses_;

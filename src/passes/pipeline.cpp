@@ -51,6 +51,8 @@ constexpr Pass kDefaultPipeline[] = {
     {"fold_constants", fold_constants},
     // Last of the fusions: it hides the ops it joins from every pattern.
     {"fuse_elementwise", fuse_elementwise},
+    // A fused op stretches its inputs itself, which one of its parts alone could not leave to it.
+    {"eliminate_views", eliminate_views},
     // Takes away what the passes before have replaced.
     {"remove_dead_code", remove_dead_code},
 };
