@@ -15,6 +15,9 @@
 
 namespace rlx {
 
+class Arena;
+class WeightStore;
+
 // What a run reports. The message is made only on failure.
 struct RunStatus {
   bool ok = true;
@@ -45,6 +48,9 @@ class Session {
   // The view of a state, by position in Program::states.
   virtual TensorView state(int index) = 0;
 
+  // The memory that the program runs over.
+  virtual Arena& arena() = 0;
+
   // Runs the program once over the inputs as they are in the arena. One caller at a time.
   virtual RunStatus run() = 0;
 
@@ -61,7 +67,6 @@ int find_output(const Program& program, std::string_view name);
 
 // Checks that the store has every weight of the program with the planned dtype and shape. Throws
 // naming all that are missing, or the first that differs, with what was given and expected.
-class WeightStore;
 void check_weights(const Program& program, const WeightStore& weights);
 
 }  // namespace rlx

@@ -15,21 +15,20 @@ constexpr std::byte kSecondPattern{0xFF};
 
 }  // namespace
 
-PoisonChecker::PoisonChecker(const Program& program, const Arena& arena,
-                             std::span<const TensorView> views)
-    : program_(program), arena_(arena), views_(views) {
+PoisonChecker::PoisonChecker(Arena& arena) : program_(arena.program()), arena_(arena) {
   defined_.resize(static_cast<size_t>(arena.size_bytes()));
-  dying_.resize(program.instructions.size());
-  for (size_t i = 0; i < program.values.size(); ++i) {
-    const ProgramValue& value = program.values[i];
+  dying_.resize(program_.instructions.size());
+  for (size_t i = 0; i < program_.values.size(); ++i) {
+    const ProgramValue& value = program_.values[i];
     if (value.segment == Segment::kWork && value.last_step >= 0) {
       dying_[value.last_step].push_back(static_cast<int32_t>(i));
     }
   }
 }
 
-std::span<std::byte> PoisonChecker::arena_bytes() const {
-  return {arena_.segment(Segment::kState), static_cast<size_t>(arena_.size_bytes())};
+// Of a segment within the arena.
+int64_t PoisonChecker::segment_start(Segment segment) const {
+  return program_.plan.base_bytes[static_cast<int>(segment)];
 }
 
 bool PoisonChecker::lies_in_arena(int32_t value) const {
@@ -38,10 +37,10 @@ bool PoisonChecker::lies_in_arena(int32_t value) const {
 
 void PoisonChecker::visit_bytes(int32_t value,
                                 const std::function<void(int64_t, int64_t)>& visit) const {
-  const TensorView& view = views_[value];
+  const TensorView& view = arena_.view(value);
   const int64_t elements = view.num_elements();
   if (elements == 0 || !lies_in_arena(value)) return;
-  const int64_t start = view.data - arena_bytes().data();
+  const int64_t start = view.data - arena_.bytes().data();
   if (view.is_contiguous()) {
     visit(start, start + storage_bytes(view.dtype, elements));
     return;
@@ -65,7 +64,7 @@ void PoisonChecker::mark(int32_t value, bool defined) {
 }
 
 void PoisonChecker::fill_undefined(std::byte pattern) {
-  const std::span<std::byte> bytes = arena_bytes();
+  const std::span<std::byte> bytes = arena_.bytes();
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (!defined_[i]) bytes[i] = pattern;
   }
@@ -74,7 +73,7 @@ void PoisonChecker::fill_undefined(std::byte pattern) {
 void PoisonChecker::begin_run() {
   std::fill(defined_.begin(), defined_.end(), false);
   for (const NamedValue& input : program_.inputs) mark(input.value, true);
-  const int64_t state_bytes = static_cast<int64_t>(arena_.state().size());
+  const int64_t state_bytes = static_cast<int64_t>(arena_.segment(Segment::kState).size());
   std::fill(defined_.begin(), defined_.begin() + state_bytes, true);
 }
 
@@ -85,7 +84,7 @@ std::string PoisonChecker::describe_byte(int64_t offset, int32_t step) const {
     if (!lies_in_arena(static_cast<int32_t>(i))) continue;
     const bool alive =
         value.segment != Segment::kWork || (value.first_step <= step && step <= value.last_step);
-    const int64_t start = arena_.segment(value.segment) - arena_bytes().data() + value.offset_bytes;
+    const int64_t start = segment_start(value.segment) + value.offset_bytes;
     if (alive && start <= offset && offset < start + value.size_bytes) {
       owners += (owners.empty() ? "" : ", ") + value.name;
     }
@@ -102,7 +101,7 @@ RunStatus PoisonChecker::fail(int32_t step, const std::string& message) const {
 
 RunStatus PoisonChecker::check_step(int32_t step, const std::function<void()>& execute) {
   const Instruction& instruction = program_.instructions[step];
-  const std::span<std::byte> bytes = arena_bytes();
+  const std::span<std::byte> bytes = arena_.bytes();
   for (int32_t input : instruction.inputs) {
     int64_t missing = -1;
     visit_bytes(input, [&](int64_t first, int64_t last) {
@@ -122,8 +121,7 @@ RunStatus PoisonChecker::check_step(int32_t step, const std::function<void()>& e
       std::fill(may_write.begin() + first, may_write.begin() + last, true);
     });
   }
-  const int64_t scratch =
-      arena_.segment(Segment::kWork) - bytes.data() + instruction.scratch_offset_bytes;
+  const int64_t scratch = segment_start(Segment::kWork) + instruction.scratch_offset_bytes;
   std::fill(may_write.begin() + scratch, may_write.begin() + scratch + instruction.scratch_bytes,
             true);
 
@@ -159,7 +157,7 @@ RunStatus PoisonChecker::check_step(int32_t step, const std::function<void()>& e
   for (int32_t output : instruction.outputs) mark(output, true);
   for (int32_t value : dying_[step]) {
     const ProgramValue& dead = program_.values[value];
-    const int64_t start = arena_.segment(Segment::kWork) - bytes.data() + dead.offset_bytes;
+    const int64_t start = segment_start(Segment::kWork) + dead.offset_bytes;
     std::fill(defined_.begin() + start, defined_.begin() + start + dead.size_bytes, false);
   }
   return {};

@@ -18,8 +18,8 @@ namespace rlx::cpu {
 
 class PoisonChecker {
  public:
-  // All must outlive the checker; `views` is by program value, with the extents of the coming runs.
-  PoisonChecker(const Program& program, const Arena& arena, std::span<const TensorView> views);
+  // The arena must outlive the checker; its extents are those of the coming runs.
+  explicit PoisonChecker(Arena& arena);
 
   // Call once before the steps of a run: inputs, state and nothing else are defined.
   void begin_run();
@@ -32,7 +32,7 @@ class PoisonChecker {
  private:
   using Bytes = std::vector<std::byte>;
 
-  std::span<std::byte> arena_bytes() const;
+  int64_t segment_start(Segment segment) const;
   // Calls visit(first, last) for each run of arena bytes that the value's elements cover.
   void visit_bytes(int32_t value, const std::function<void(int64_t, int64_t)>& visit) const;
   bool lies_in_arena(int32_t value) const;
@@ -43,7 +43,6 @@ class PoisonChecker {
 
   const Program& program_;
   const Arena& arena_;
-  std::span<const TensorView> views_;
   std::vector<bool> defined_;                // by arena byte
   std::vector<std::vector<int32_t>> dying_;  // by step: values whose storage is free afterwards
   Bytes before_, first_;

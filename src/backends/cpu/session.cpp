@@ -19,29 +19,19 @@ class CpuSession final : public Session {
              std::shared_ptr<ThreadPool> pool, const TargetOptions& target,
              const SessionOptions& options)
       : program_(std::move(program)),
-        weights_(std::move(weights)),
         pool_(std::move(pool)),
-        arena_(program_->plan),
-        extents_(program_->symbols) {
+        arena_(program_, std::move(weights)),
+        dim_evaluator_(program_->symbols) {
     if (pool_->num_threads() > target.max_threads) {
       throw_error(ErrorCode::kInvalidArgument,
                   "The pool has {} threads, but the program is compiled for at most {}.",
                   pool_->num_threads(), target.max_threads);
     }
-    if (!program_->weights.empty()) {
-      if (weights_ == nullptr) {
-        throw_error(ErrorCode::kInvalidArgument,
-                    "The program needs {} weights, but none are given.", program_->weights.size());
-      }
-      check_weights(*program_, *weights_);
-    }
-    bind_values();
     bind_instructions(target);
-    // Upper bounds to begin with: every extent is then defined.
     std::vector<int64_t> values;
     for (const Symbol& symbol : program_->symbols.symbols()) values.push_back(symbol.upper);
     set_extents(values).throw_if_failed();
-    if (options.poison) poison_ = std::make_unique<PoisonChecker>(*program_, arena_, views_);
+    if (options.poison) poison_ = std::make_unique<PoisonChecker>(arena_);
   }
 
   const Program& program() const override { return *program_; }
@@ -60,19 +50,28 @@ class CpuSession final : public Session {
                                 values[i], symbols[i].lower, symbols[i].upper));
       }
     }
-    extents_.evaluate(values);
-    for (const DynamicOffset& dynamic : dynamic_offsets_)
-      place_view(dynamic.value, dynamic.elements);
+    arena_.set_extents(values);
+    dim_evaluator_.evaluate(values);
     return {};
   }
 
-  TensorView input(int index) override { return views_[program_->inputs[index].value]; }
-  TensorView output(int index) override { return views_[program_->outputs[index].value]; }
+  TensorView input(int index) override { return arena_.view(program_->inputs[index].value); }
+  TensorView output(int index) override { return arena_.view(program_->outputs[index].value); }
 
-  TensorView state(int index) override { return views_[program_->states[index].value]; }
+  TensorView state(int index) override { return arena_.view(program_->states[index].value); }
 
   RunStatus run() override {
-    if (poison_ != nullptr) return run_poisoned();
+    if (!arena_.begin_run()) {
+      return fail(ErrorCode::kInvalidArgument, "The session is already running in another thread.");
+    }
+    RunStatus status = poison_ != nullptr ? run_poisoned() : run_steps();
+    arena_.end_run();
+    return status;
+  }
+
+  Arena& arena() override { return arena_; }
+
+  RunStatus run_steps() {
     stop_before_.store(kNever, std::memory_order_relaxed);
     pool_->run([this](int thread) { run_thread(thread); });
     if (stop_before_.load(std::memory_order_relaxed) != kNever) {
@@ -82,61 +81,15 @@ class CpuSession final : public Session {
   }
 
   void reset_state() override {
-    const std::span<std::byte> state = arena_.state();
+    const std::span<std::byte> state = arena_.segment(Segment::kState);
     if (!state.empty()) std::memset(state.data(), 0, state.size());
   }
 
   void set_cancel_flag(const std::atomic<bool>* flag) override { cancel_ = flag; }
 
  private:
-  struct DynamicOffset {
-    int32_t value;
-    int64_t elements;
-  };
-
   static RunStatus fail(ErrorCode code, std::string message) {
     return {false, code, std::move(message)};
-  }
-
-  void bind_values() {
-    const std::vector<ProgramValue>& values = program_->values;
-    views_.resize(values.size());
-    bases_.resize(values.size());
-    dynamic_offsets_.reserve(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      const ProgramValue& value = values[i];
-      TensorView& view = views_[i];
-      view.dtype = value.type.dtype;
-      view.rank = value.type.rank();
-      for (int axis = 0; axis < view.rank; ++axis) {
-        extents_.add(value.type.shape[axis], &view.extents[axis]);
-        extents_.add(value.layout.strides[axis], &view.strides[axis]);
-      }
-      bases_[i] = find_base(value);
-      if (value.layout.offset.is_constant()) {
-        place_view(static_cast<int32_t>(i), value.layout.offset.constant());
-      } else {
-        dynamic_offsets_.push_back({static_cast<int32_t>(i), 0});
-        extents_.add(value.layout.offset, &dynamic_offsets_.back().elements);
-      }
-    }
-  }
-
-  std::byte* find_base(const ProgramValue& value) const {
-    // Kernels only read weights; views have one pointer type for both.
-    if (!value.weight.empty()) {
-      return const_cast<std::byte*>(weights_->bytes(value.weight).data());
-    }
-    if (value.segment == Segment::kWeights) {
-      return const_cast<std::byte*>(program_->constants.data()) + value.offset_bytes;
-    }
-    return arena_.segment(value.segment) + value.offset_bytes;
-  }
-
-  void place_view(int32_t value, int64_t offset_elements) {
-    const DType dtype = views_[value].dtype;
-    views_[value].data =
-        bases_[value] + offset_elements / elements_per_block(dtype) * bytes_per_block(dtype);
   }
 
   void bind_instructions(const TargetOptions& target) {
@@ -164,8 +117,8 @@ class CpuSession final : public Session {
       call.outputs = bind_operands(instruction.outputs);
       const std::vector<Dim> dims = instruction.op.list_dims();
       call.dims = {dims_.data() + next_dim, dims.size()};
-      for (const Dim& dim : dims) extents_.add(dim, &dims_[next_dim++]);
-      call.scratch = arena_.segment(Segment::kWork) + instruction.scratch_offset_bytes;
+      for (const Dim& dim : dims) dim_evaluator_.add(dim, &dims_[next_dim++]);
+      call.scratch = arena_.segment(Segment::kWork).data() + instruction.scratch_offset_bytes;
       call.num_threads = pool_->num_threads();
       call.pool = pool_.get();
       errors_[i].store(KernelError::kNone);
@@ -180,7 +133,7 @@ class CpuSession final : public Session {
 
   std::span<const TensorView* const> bind_operands(const std::vector<int32_t>& values) {
     const size_t first = operands_.size();
-    for (int32_t value : values) operands_.push_back(&views_[value]);
+    for (int32_t value : values) operands_.push_back(&arena_.view(value));
     return {operands_.data() + first, values.size()};
   }
 
@@ -248,7 +201,7 @@ class CpuSession final : public Session {
       return fail(ErrorCode::kOutOfRange,
                   fmt::format("{} appends past the end of {}, which holds {} rows.", where,
                               program_->values[instruction.inputs[0]].name,
-                              views_[instruction.inputs[0]].extents[1]));
+                              arena_.view(instruction.inputs[0]).extents[1]));
     }
     return fail(ErrorCode::kOutOfRange,
                 fmt::format("{} was given an index outside its table {}.", where,
@@ -256,13 +209,9 @@ class CpuSession final : public Session {
   }
 
   const std::shared_ptr<const Program> program_;
-  const std::shared_ptr<const WeightStore> weights_;
   const std::shared_ptr<ThreadPool> pool_;
   Arena arena_;
-  ExtentEvaluator extents_;
-  std::vector<TensorView> views_;  // by program value
-  std::vector<std::byte*> bases_;  // by program value
-  std::vector<DynamicOffset> dynamic_offsets_;
+  ExtentEvaluator dim_evaluator_;  // of the ops' own dims
   std::vector<const TensorView*> operands_;
   std::vector<int64_t> dims_;
   std::vector<void (*)(const KernelCall&)> kernels_;
