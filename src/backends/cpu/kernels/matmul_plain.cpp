@@ -13,6 +13,22 @@ namespace {
 // Scratch of a thread for f64: one column of w as f64, and, when w is packed, as f32 before that.
 int64_t column_bytes(int64_t depth) { return (depth * 12 + 63) & ~int64_t{63}; }
 
+// The element at `index` of any float dtype.
+double load(const std::byte* from, DType dtype, int64_t index) {
+  switch (dtype) {
+    case DType::kF64:
+      return reinterpret_cast<const double*>(from)[index];
+    case DType::kF32:
+      return reinterpret_cast<const float*>(from)[index];
+    case DType::kF16:
+      return f16_to_f32(reinterpret_cast<const uint16_t*>(from)[index]);
+    default:
+      return bf16_to_f32(reinterpret_cast<const uint16_t*>(from)[index]);
+  }
+}
+
+double load(const TensorView& view, int64_t index) { return load(view.data, view.dtype, index); }
+
 // Column c of w, whose first element is at `w`.
 const double* decode_column(const MatmulCall& matmul, const std::byte* w, int64_t c,
                             std::byte* scratch) {
@@ -26,22 +42,7 @@ const double* decode_column(const MatmulCall& matmul, const std::byte* w, int64_
     return column;
   }
   const std::byte* from = w + c * matmul.w_column_stride * bytes_per_block(dtype);
-  const int64_t stride = matmul.w_depth_stride;
-  for (int64_t i = 0; i < depth; ++i) {
-    switch (dtype) {
-      case DType::kF64:
-        column[i] = reinterpret_cast<const double*>(from)[i * stride];
-        break;
-      case DType::kF32:
-        column[i] = reinterpret_cast<const float*>(from)[i * stride];
-        break;
-      case DType::kF16:
-        column[i] = f16_to_f32(reinterpret_cast<const uint16_t*>(from)[i * stride]);
-        break;
-      default:
-        column[i] = bf16_to_f32(reinterpret_cast<const uint16_t*>(from)[i * stride]);
-    }
-  }
+  for (int64_t i = 0; i < depth; ++i) column[i] = load(from, dtype, i * matmul.w_depth_stride);
   return column;
 }
 
@@ -81,12 +82,12 @@ void multiply_column(const MatmulCall& matmul, int64_t batch, const std::byte* w
     double sum = 0;
     for (int64_t i = 0; i < matmul.depth; ++i) sum += x[i * matmul.x_depth_stride] * column[i];
     if (matmul.bias != nullptr) {
-      sum += matmul.bias->as<double>()[c * matmul.bias->last_stride(0)];
+      sum += load(*matmul.bias, c * matmul.bias->last_stride(0));
     }
     sum = activate(matmul.activation, sum);
     if (matmul.residual != nullptr) {
-      sum += matmul.residual
-                 ->as<double>()[residual_rows.offset(row) + c * matmul.residual->last_stride(0)];
+      sum +=
+          load(*matmul.residual, residual_rows.offset(row) + c * matmul.residual->last_stride(0));
     }
     matmul.out->as<double>()[(batch * matmul.rows + row) * matmul.columns + c] = sum;
   }
