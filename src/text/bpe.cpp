@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
 
 #include "base/error.h"
@@ -199,15 +200,12 @@ void Bpe::merge_short(std::vector<int32_t>& ids, size_t begin) const {
 }
 
 void Bpe::merge_long(std::vector<int32_t>& ids, size_t begin) const {
-  // A linked list of symbols in place and a heap of candidate merges. A candidate that no longer
-  // describes its place is dropped when it comes up.
+  // A linked list of symbols in place and a heap of candidate merges, each a rank and a position in
+  // one integer: the smallest is the lowest rank, leftmost. A candidate whose place has changed
+  // since has another rank there and is dropped when it comes up: symbols only grow, so a pair of
+  // the same rank at the same position is the same pair.
   struct Links {
     uint32_t previous, next;
-  };
-  struct Candidate {
-    int32_t rank;
-    uint32_t position;
-    int32_t left, right, merged_id;
   };
   constexpr uint32_t kEnd = std::numeric_limits<uint32_t>::max();
   constexpr int32_t kRemoved = -2;
@@ -217,43 +215,42 @@ void Bpe::merge_long(std::vector<int32_t>& ids, size_t begin) const {
   }
   int32_t* symbols = ids.data() + begin;
   std::vector<Links> links(count);
-  std::vector<Candidate> heap;
+  std::vector<uint64_t> heap;
   heap.reserve(count);
-  const auto later = [](const Candidate& a, const Candidate& b) {
-    return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
+  const std::greater<uint64_t> later;
+  const auto append = [&](uint32_t position, uint32_t next) {
+    const int32_t rank = find_merge(symbols[position], symbols[next]).rank;
+    if (rank == kNoRank) return false;
+    heap.push_back((static_cast<uint64_t>(rank) << 32) | position);
+    return true;
   };
-  const auto make_candidate = [&](uint32_t position, uint32_t next, Candidate& candidate) {
-    const Ranked merge = find_merge(symbols[position], symbols[next]);
-    candidate = {merge.rank, position, symbols[position], symbols[next], merge.merged_id};
-    return merge.rank != kNoRank;
-  };
-  Candidate candidate;
   for (uint32_t i = 0; i < count; ++i) {
     links[i] = {i == 0 ? kEnd : i - 1, i + 1 == count ? kEnd : i + 1};
-    if (i + 1 < count && make_candidate(i, i + 1, candidate)) heap.push_back(candidate);
+    if (i + 1 < count) append(i, i + 1);
   }
   std::make_heap(heap.begin(), heap.end(), later);
   const auto push = [&](uint32_t position, uint32_t next) {
-    if (!make_candidate(position, next, candidate)) return;
-    heap.push_back(candidate);
-    std::push_heap(heap.begin(), heap.end(), later);
+    if (append(position, next)) std::push_heap(heap.begin(), heap.end(), later);
   };
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), later);
-    const Candidate top = heap.back();
+    const auto position = static_cast<uint32_t>(heap.back());
+    const auto rank = static_cast<int32_t>(heap.back() >> 32);
     heap.pop_back();
-    const uint32_t next = links[top.position].next;
-    if (symbols[top.position] != top.left || next == kEnd || symbols[next] != top.right) continue;
-    symbols[top.position] = top.merged_id;
+    const uint32_t next = links[position].next;
+    if (symbols[position] == kRemoved || next == kEnd) continue;
+    const Ranked merge = find_merge(symbols[position], symbols[next]);
+    if (merge.rank != rank) continue;
+    symbols[position] = merge.merged_id;
     symbols[next] = kRemoved;
     const uint32_t after = links[next].next;
-    links[top.position].next = after;
+    links[position].next = after;
     if (after != kEnd) {
-      links[after].previous = top.position;
-      push(top.position, after);
+      links[after].previous = position;
+      push(position, after);
     }
-    const uint32_t previous = links[top.position].previous;
-    if (previous != kEnd) push(previous, top.position);
+    const uint32_t previous = links[position].previous;
+    if (previous != kEnd) push(previous, position);
   }
   ids.erase(std::remove(ids.begin() + static_cast<ptrdiff_t>(begin), ids.end(), kRemoved),
             ids.end());

@@ -1,7 +1,7 @@
 // Every kind of tokenizer.json against ids and text from the reference library.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -60,6 +60,48 @@ TEST_P(TokenizerKind, StreamsWhatItDecodes) {
 INSTANTIATE_TEST_SUITE_P(All, TokenizerKind,
                          testing::Values("bytelevel-gpt2", "bytelevel-qwen2", "demo",
                                          "wordpiece-bert", "bpe-byte-fallback", "unigram"));
+
+// Each entry replaces components of one of the tokenizers above, such as its pre-tokenizer.
+TEST(TokenizerComponents, EncodeLikeTheReference) {
+  const auto variants = nlohmann::json::parse(read_file("tests/data/tokenizers/components.json"));
+  for (const auto& variant : variants) {
+    const auto base = variant["base"].get<std::string>();
+    const auto name = variant["name"].get<std::string>();
+    auto file =
+        nlohmann::json::parse(read_file("tests/data/tokenizers/" + base + "/tokenizer.json"));
+    for (const auto& [key, value] : variant["patch"].items()) {
+      if (key == "model.ignore_merges") {
+        file["model"]["ignore_merges"] = value;
+      } else if (key == "added_tokens") {
+        // Tokens of the base that appear again have other flags here.
+        for (const auto& token : value) {
+          auto& list = file["added_tokens"];
+          list.erase(std::remove_if(list.begin(), list.end(),
+                                    [&](const auto& old) { return old["id"] == token["id"]; }),
+                     list.end());
+          list.push_back(token);
+        }
+      } else {
+        file[key] = value;
+      }
+    }
+    const Tokenizer tokenizer = make_tokenizer_from_json(file.dump(), name);
+    for (const auto& c : variant["cases"]) {
+      const auto text = c["text"].get<std::string>();
+      const auto ids = c["ids"].get<std::vector<int32_t>>();
+      EXPECT_EQ(tokenizer.encode(text), ids) << name << ": " << text;
+      if (c.contains("plain_ids")) {
+        EXPECT_EQ(tokenizer.encode(text, {.add_special = false, .parse_special = false}),
+                  c["plain_ids"].get<std::vector<int32_t>>())
+            << name << ": " << text;
+      }
+      if (c.contains("decoded")) {
+        EXPECT_EQ(tokenizer.decode(ids, false), c["decoded"].get<std::string>()) << name;
+        EXPECT_EQ(tokenizer.decode(ids), c["decoded_skip_special"].get<std::string>()) << name;
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace rlx
