@@ -1,6 +1,7 @@
 // Everything of the installed API.
 #pragma once
 
+#include "rlx/budget.h"
 #include "rlx/dtype.h"
 #include "rlx/error.h"
 #include "rlx/graph_builder.h"
