@@ -127,7 +127,9 @@ class Reader final : public nlohmann::json_sax<Json> {
         throw_error(ErrorCode::kCorruptData,
                     "Entry {} of 'model.vocab' has {}, but a pair [token, score] is expected.",
                     document_.scores.size(), found);
-XX has {}, but two tokens are expected, as \"a b\" or "
+      default:
+        throw_error(ErrorCode::kCorruptData,
+                    "Entry {} of 'model.merges' has {}, but two tokens are expected, as \"a b\" or "
                     "as [\"a\", \"b\"].",
                     (document_.merges.size() - (state_ == State::kMerge ? part_ : 0)) / 2, found);
     }
