@@ -118,32 +118,39 @@ int compare_with_brute_force(const RandomProblemOptions& base, int num_rounds, u
 TEST(Place, IsAsLowAsBruteForceForRectangles) {
   RandomProblemOptions options;
   options.num_units = 8;
-  EXPECT_GT(compare_with_brute_force(options, 2000, 21), 5);
+  compare_with_brute_force(options, 400, 21);
+}
+
+TEST(Place, ProvesHeightsAboveTheSumAlive) {
+  Random random(31);
+  int num_above_bound = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const Problem problem = make_saturated_problem(random, static_cast<int>(random.between(8, 13)),
+                                                   random.between(4, 9));
+    const Placement placement = place(problem);
+    check_placement(problem, placement);
+    EXPECT_TRUE(placement.optimal);
+    EXPECT_EQ(BruteForce(problem).find_least_height(placement.height_bytes),
+              placement.height_bytes);
+    num_above_bound += placement.height_bytes > find_lower_bound(problem).bytes;
+  }
+  EXPECT_GT(num_above_bound, 1);
 }
 
 TEST(Place, IsAsLowAsBruteForceWithAlignments) {
   RandomProblemOptions options;
   options.num_units = 7;
   options.has_alignments = true;
-  EXPECT_GT(compare_with_brute_force(options, 1500, 22), 100);
+  EXPECT_GT(compare_with_brute_force(options, 1000, 22), 100);
 }
 
 TEST(Place, IsAsLowAsBruteForceWithPins) {
   RandomProblemOptions options;
   options.num_units = 7;
   options.has_pins = true;
-  EXPECT_GT(compare_with_brute_force(options, 1500, 23), 100);
+  EXPECT_GT(compare_with_brute_force(options, 1000, 23), 100);
   options.has_alignments = true;
-  EXPECT_GT(compare_with_brute_force(options, 1500, 24), 100);
-}
-
-TEST(Place, IsAsLowAsBruteForceWithPieces) {
-  RandomProblemOptions options;
-  options.num_units = 6;
-  options.has_pieces = true;
-  EXPECT_GT(compare_with_brute_force(options, 1500, 25), 20);
-  options.has_pins = options.has_alignments = true;
-  EXPECT_GT(compare_with_brute_force(options, 1500, 26), 20);
+  EXPECT_GT(compare_with_brute_force(options, 1000, 24), 100);
 }
 
 TEST(Place, RandomProblemsPassTheChecker) {

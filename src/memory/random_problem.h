@@ -72,6 +72,34 @@ inline Problem make_random_problem(Random& random, const RandomProblemOptions& o
   return problem;
 }
 
+// Problems whose live sizes sum to `height` at every step: each step ends some units and begins
+// others of the same sum. Their least height is often above that sum, which is rare among other
+// random problems, and it is what tests proofs.
+inline Problem make_saturated_problem(Random& random, int num_units, int64_t height) {
+  Problem problem;
+  std::vector<size_t> alive;
+  int64_t step = 0, free_bytes = height;
+  while (static_cast<int>(problem.units.size()) < num_units) {
+    while (free_bytes > 0) {
+      const int64_t size = random.between(1, std::min<int64_t>(free_bytes, (height + 1) / 2));
+      alive.push_back(problem.units.size());
+      problem.units.push_back({size, 1, {{step, -1, 0, size}}});
+      free_bytes -= size;
+    }
+    ++step;
+    const int64_t num_ends = random.between(1, std::max<int64_t>(1, alive.size() / 2));
+    for (int64_t k = 0; k < num_ends; ++k) {
+      const size_t index = random.next() % alive.size();
+      Unit& unit = problem.units[alive[index]];
+      unit.pieces[0].end = step;
+      free_bytes += unit.size_bytes;
+      alive.erase(alive.begin() + index);
+    }
+  }
+  for (size_t unit : alive) problem.units[unit].pieces[0].end = step;
+  return problem;
+}
+
 // Finds the least height of a small problem by trying all offsets below the best height so far.
 class BruteForce {
  public:

@@ -252,7 +252,7 @@ int64_t improve_by_search(const Part& part, int64_t goal, Effort& effort, PartPl
       quarter = between == SearchResult::kFound ? 1 : quarter + 1;
     }
   }
-  return plan.height <= goal ? std::max(bound, goal) : bound;
+  return bound;
 }
 
 }  // namespace rlx::memory

@@ -30,9 +30,8 @@ struct Effort {
 // holes. Stops at the first plan of height `goal` or less. Throws rlx::Error when pins overlap.
 PartPlan place_by_rules(const Part& part, int64_t goal);
 
-// Searches for a plan of height `goal`, then for lower plans than `plan`. Returns a height that no
-// plan of this part is below (at least `goal` when it proves that `goal` cannot be reached or
-// reaches it, otherwise 0).
+// Searches for a plan of height `goal`, then for lower plans than `plan`. Returns a height over
+// `goal` that it has proven no plan of this part to be below, or 0.
 int64_t improve_by_search(const Part& part, int64_t goal, Effort& effort, PartPlan& plan);
 
 }  // namespace rlx::memory

@@ -1,0 +1,36 @@
+#include "memory/report.h"
+
+#include <fmt/format.h>
+
+namespace rlx::memory {
+
+std::string format_bytes(int64_t bytes) {
+  std::string digits = fmt::format("{}", bytes);
+  const size_t first = digits[0] == '-' ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3;) {
+    i -= 3;
+    digits.insert(i, ",");
+  }
+  return digits + " B";
+}
+
+double find_gap_percent(int64_t height_bytes, int64_t lower_bound_bytes) {
+  if (lower_bound_bytes == 0) return 0;
+  return 100.0 * static_cast<double>(height_bytes - lower_bound_bytes) /
+         static_cast<double>(lower_bound_bytes);
+}
+
+std::string format_summary(const Placement& placement, double seconds) {
+  std::string text;
+  text += fmt::format("height       {}\n", format_bytes(placement.height_bytes));
+  text += fmt::format("lower bound  {}\n", format_bytes(placement.lower_bound_bytes));
+  text += fmt::format("gap          {:.3f} %\n",
+                      find_gap_percent(placement.height_bytes, placement.lower_bound_bytes));
+  text += fmt::format("optimal      {}\n", placement.optimal ? "yes" : "not proven");
+  text += fmt::format("peak step    {}\n", placement.peak_step);
+  text += fmt::format("method       {}\n", placement.method);
+  if (seconds >= 0) text += fmt::format("seconds      {:.4f}\n", seconds);
+  return text;
+}
+
+}  // namespace rlx::memory
