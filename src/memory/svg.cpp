@@ -160,8 +160,8 @@ class Picture {
     const double width = std::max(0.4, x_of(end) - x),
                  height = std::max(0.4, frame.y_of(low) - top);
     std::string title = escape(value.name);
-    if (!value.op.empty()) title += "\n" + escape(value.op);
-    if (!value.shape.empty()) title += "\n" + escape(value.shape);
+    if (!value.op.empty()) title += fmt::format("\n{}", escape(value.op));
+    if (!value.shape.empty()) title += fmt::format("\n{}", escape(value.shape));
     title += fmt::format("\n{} at {}\nsteps {} to {}", format_bytes(value.size_bytes),
                          format_bytes(value.offset_bytes), value.start, value.end);
     out_ += fmt::format(
@@ -174,7 +174,7 @@ class Picture {
       if (static_cast<double>(label.size()) > room) {
         size_t keep = static_cast<size_t>(room) - 1;
         while (keep > 0 && (static_cast<unsigned char>(label[keep]) & 0xC0) == 0x80) --keep;
-        label = label.substr(0, keep) + "~";
+        label = fmt::format("{}~", label.substr(0, keep));
       }
       out_ += fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" font-size=\"10\">{}</text>", x + 3,
                           top + std::min(height / 2 + 4, 14.0), escape(label));
