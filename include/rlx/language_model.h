@@ -39,6 +39,9 @@ struct GenerateOptions {
   uint64_t seed = 0;
   // Called with each piece of text as it is made, whole UTF-8 characters; may be empty.
   std::function<void(std::string_view piece)> on_text;
+  // Called as the prompt goes through the model, with the tokens read so far and in all; may be
+  // empty.
+  std::function<void(int64_t done, int64_t total)> on_prompt;
   // While true, generation stops soon, also inside a long prompt; may be null.
   const std::atomic<bool>* cancel = nullptr;
 };

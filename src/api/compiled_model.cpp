@@ -44,9 +44,9 @@ cpu::TargetOptions make_target_options(const LanguageModelOptions& options) {
 CompiledModel compile_model(std::shared_ptr<const ModelFile> file, const GraphOptions& graph,
                             const cpu::TargetOptions& target,
                             const CompileOptions& compile_options) {
+  const Graph built = build_graph(*file, graph);  // its errors name the file
   return with_context(file->path(), [&] {
-    CompileResult result =
-        compile(build_graph(*file, graph), cpu::CpuTarget(target), compile_options);
+    CompileResult result = compile(built, cpu::CpuTarget(target), compile_options);
     auto program = std::make_shared<const Program>(std::move(result.program));
     PlanReport report = make_plan_report(*program, file.get());
     return CompiledModel{file, std::move(program), std::move(result.optimized), target,

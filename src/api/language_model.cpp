@@ -76,6 +76,17 @@ struct LanguageModel::Parts {
     }
   }
 
+  // Runs all tokens, max_tokens at a time, and tells `on_chunk` after each how many are done.
+  template <typename OnChunk>
+  void run_chunks(std::span<const int32_t> tokens, OnChunk&& on_chunk) {
+    for (size_t done = 0; done < tokens.size();) {
+      const size_t count = std::min(tokens.size() - done, static_cast<size_t>(max_tokens));
+      run_chunk(tokens.subspan(done, count));
+      done += count;
+      on_chunk(done);
+    }
+  }
+
   // The logits of the last run, [rows, vocabulary].
   std::span<const float> last_logits(size_t rows) {
     return {session->output(logits).as<float>(), rows * static_cast<size_t>(vocab_size)};
@@ -144,13 +155,27 @@ std::span<const float> LanguageModel::evaluate(std::span<const int32_t> tokens) 
     p.run_chunk(tokens);
     return p.last_logits(tokens.size());
   }
-  while (!tokens.empty()) {
-    const size_t count = std::min(tokens.size(), static_cast<size_t>(p.max_tokens));
-    p.run_chunk(tokens.first(count));
-    tokens = tokens.subspan(count);
-  }
+  p.run_chunks(tokens, [](size_t) {});
   return p.last_logits(1);
 }
+
+namespace {
+
+// Takes the caller's flag from the session again, however the generation ends.
+class CancelScope {
+ public:
+  CancelScope(Session& session, const std::atomic<bool>* flag) : session_(session) {
+    session_.set_cancel_flag(flag);
+  }
+  ~CancelScope() { session_.set_cancel_flag(nullptr); }
+  CancelScope(const CancelScope&) = delete;
+  CancelScope& operator=(const CancelScope&) = delete;
+
+ private:
+  Session& session_;
+};
+
+}  // namespace
 
 GenerateResult LanguageModel::generate(std::string_view prompt, const GenerateOptions& options) {
   Parts& p = *parts_;
@@ -168,6 +193,11 @@ GenerateResult LanguageModel::generate(std::string_view prompt, const GenerateOp
     throw_error(ErrorCode::kInvalidArgument,
                 "The prompt has no tokens, and the model has no token to begin a text with.");
   }
+  if (static_cast<int64_t>(prompt_tokens.size()) > p.context) {
+    throw_error(ErrorCode::kOutOfRange,
+                "{}: The prompt has {} tokens, but the context holds {} tokens.",
+                p.model.file->path(), prompt_tokens.size(), p.context);
+  }
   for (int32_t token : prompt_tokens) sampler.accept(token);
 
   GenerateResult result;
@@ -180,7 +210,7 @@ GenerateResult LanguageModel::generate(std::string_view prompt, const GenerateOp
   };
 
   reset();
-  p.session->set_cancel_flag(options.cancel);
+  const CancelScope cancel_scope(*p.session, options.cancel);
   const auto is_cancelled = [&] { return options.cancel != nullptr && options.cancel->load(); };
   const auto start = std::chrono::steady_clock::now();
   auto first_token = start;
@@ -198,9 +228,15 @@ GenerateResult LanguageModel::generate(std::string_view prompt, const GenerateOp
         result.stop_reason = StopReason::kContextFull;
         break;
       }
-      const std::span<const float> logits = evaluate(next);
-      token =
-          sampler.sample(p.all_logits ? logits.last(static_cast<size_t>(p.vocab_size)) : logits);
+      size_t rows = 1;
+      p.run_chunks(next, [&](size_t done) {
+        // With all logits the last run has a row for each of its tokens.
+        if (p.all_logits) rows = (next.size() - 1) % static_cast<size_t>(p.max_tokens) + 1;
+        if (result.tokens.empty() && options.on_prompt) {
+          options.on_prompt(static_cast<int64_t>(done), result.prompt_tokens);
+        }
+      });
+      token = sampler.sample(p.last_logits(rows).last(static_cast<size_t>(p.vocab_size)));
       if (result.tokens.empty()) first_token = std::chrono::steady_clock::now();
       if (std::find(p.end_tokens.begin(), p.end_tokens.end(), token) != p.end_tokens.end()) {
         result.stop_reason = StopReason::kEndToken;
@@ -211,11 +247,9 @@ GenerateResult LanguageModel::generate(std::string_view prompt, const GenerateOp
       next = {&token, 1};
     }
   } catch (const Error& error) {
-    p.session->set_cancel_flag(nullptr);
     if (error.code() != ErrorCode::kCancelled) throw;
     result.stop_reason = StopReason::kCancelled;
   }
-  p.session->set_cancel_flag(nullptr);
   emit(decoder.finish());
   const double total = seconds_since(start);
   result.prompt_seconds = std::chrono::duration<double>(first_token - start).count();

@@ -2,6 +2,7 @@
 // line into these; a command prints its result to stdout and throws rlx::Error on failure.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ struct ModelOptions {
   int64_t context = 0;
   int64_t max_tokens = 512;
   int threads = 0;
-  std::string cache_type;            // empty: f16 for text, f32 for tensors
+  std::string cache_type;  // empty: f16 for text, f32 for tensors
   std::string rope_type = "f32";
   std::string activations = "int8";  // or "float"
   std::string device = "cpu";
@@ -69,7 +70,10 @@ int tokenize(const TokenizeOptions& options);
 // The library's options for these; throws kInvalidArgument for an unknown word.
 LanguageModelOptions make_load_options(const ModelOptions& options, DType default_cache_type);
 
-// All of stdin. Throws kIo.
+// Set by Ctrl-C while `run` writes text.
+extern std::atomic<bool> interrupted;
+
+// All of stdin. Throws kIo, and kCancelled when Ctrl-C came first.
 std::string read_stdin();
 
 }  // namespace rlx::cli

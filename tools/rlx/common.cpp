@@ -1,4 +1,8 @@
-#include <cstdio>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "base/error.h"
 #include "commands.h"
@@ -34,13 +38,23 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
   return load;
 }
 
+std::atomic<bool> interrupted{false};
+
 std::string read_stdin() {
   std::string text;
   char buffer[1 << 16];
-  size_t count = 0;
-  while ((count = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0) text.append(buffer, count);
-  if (std::ferror(stdin) != 0) throw_error(ErrorCode::kIo, "Cannot read stdin.");
-  return text;
+  while (true) {
+    // A signal ends the wait, whatever its handler asks of system calls; a read would go on.
+    pollfd stdin_event{STDIN_FILENO, POLLIN, 0};
+    const int ready = poll(&stdin_event, 1, -1);
+    if (interrupted.load()) throw Error(ErrorCode::kCancelled, "Stopped while reading stdin.");
+    if (ready < 0 && errno == EINTR) continue;
+    const ssize_t count = ready < 0 ? -1 : read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_error(ErrorCode::kIo, "Cannot read stdin: {}.", std::strerror(errno));
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+  }
 }
 
 }  // namespace rlx::cli

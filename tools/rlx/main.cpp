@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "commands.h"
 #include "rlx/error.h"
 #include "rlx/version.h"
+#include "usage.h"
 
 namespace rlx::cli {
 namespace {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("model", options.model, "A .gguf file, or a folder with config.json")
+  command.add_option("MODEL", options.model, "A .gguf file, or a folder with config.json")
       ->required();
   command
       .add_option("-c,--context", options.context,
@@ -28,13 +32,14 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("-t,--threads", options.threads,
                   "Threads (default: as many as this process may use)")
       ->check(CLI::Range(1, 1024));
-  command.add_option(
-      "--cache-type", options.cache_type,
-      "Element type of the key/value cache: f32, f16 or bf16 (default: f16 for text, "
-      "f32 for tensors)");
+  command
+      .add_option("--cache-type", options.cache_type,
+                  "Element type of the key/value cache (default: f16 for text, f32 for tensors)")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command
       .add_option("--rope-type", options.rope_type,
                   "Round the rotary frequencies to f16 or bf16, to compare with programs that do")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
       ->capture_default_str();
   command
       .add_option(
@@ -47,41 +52,69 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
 }
 
+// Whether the text is NAME=FILE; the message otherwise.
+std::string check_named_file(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos && equals > 0 && equals + 1 < text.size()) return "";
+  return fmt::format("'{}' is not of the form NAME=FILE.npy", text);
+}
+
+// The options that say how text is written; returns them, for they mean nothing to tensors.
+std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& options) {
+  GenerateOptions& generate = options.generate;
+  return {
+      command.add_option("-p,--prompt", options.prompt,
+                         "The text to go on from; '-' reads it from stdin"),
+      command
+          .add_option("-n,--tokens", generate.max_new_tokens,
+                      "Tokens to write; -1: until the context is full")
+          ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
+          ->capture_default_str(),
+      command
+          .add_option("--temp", generate.temperature, "Temperature; 0 takes the likeliest token")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str(),
+      command.add_option("--top-k", generate.top_k, "Keep the k likeliest tokens; 0: all")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str(),
+      command.add_option("--top-p", generate.top_p, "Keep the likeliest tokens up to this sum")
+          ->check(CLI::Range(0.0f, 1.0f))
+          ->capture_default_str(),
+      command
+          .add_option("--min-p", generate.min_p,
+                      "Keep tokens at least this times as likely as the likeliest")
+          ->check(CLI::Range(0.0f, 1.0f))
+          ->capture_default_str(),
+      command
+          .add_option("--repeat-penalty", generate.repeat_penalty,
+                      "Penalty on recent tokens; 1: off")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str(),
+      command.add_option("--repeat-last-n", generate.repeat_last_n, "Tokens that count as recent")
+          ->check(CLI::Range(0, 1 << 20))
+          ->capture_default_str(),
+      command.add_option("--seed", generate.seed,
+                         "Seed of the sampler (default: a new one, which is printed)"),
+      command.add_flag("--echo", options.echo, "Print the prompt before the text"),
+  };
+}
+
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App* command =
       app.add_subcommand("run", "Write text with a model, or run tensors through it");
   add_model_options(*command, options.model);
-  GenerateOptions& generate = options.generate;
-  auto* prompt = command->add_option("-p,--prompt", options.prompt,
-                                     "The text to go on from; '-' reads it from stdin");
-  command
-      ->add_option("-n,--tokens", generate.max_new_tokens,
-                   "Tokens to write; -1: until the context is full")
-      ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
-      ->capture_default_str();
-  command->add_option("--temp", generate.temperature, "Temperature; 0 takes the likeliest token")
-      ->capture_default_str();
-  command->add_option("--top-k", generate.top_k, "Keep the k likeliest tokens; 0: all")
-      ->capture_default_str();
-  command->add_option("--top-p", generate.top_p, "Keep the likeliest tokens up to this sum")
-      ->capture_default_str();
-  command
-      ->add_option("--min-p", generate.min_p,
-                   "Keep tokens at least this times as likely as the likeliest")
-      ->capture_default_str();
-  command
-      ->add_option("--repeat-penalty", generate.repeat_penalty, "Penalty on recent tokens; 1: off")
-      ->capture_default_str();
-  command->add_option("--repeat-last-n", generate.repeat_last_n, "Tokens that count as recent")
-      ->capture_default_str();
-  auto* seed = command->add_option("--seed", generate.seed,
-                                   "Seed of the sampler (default: a new one, which is printed)");
-  command->add_flag("--echo", options.echo, "Print the prompt before the text");
+  const std::vector<CLI::Option*> text_options = add_text_options(*command, options);
   auto* input =
-      command->add_option("--input", options.inputs, "NAME=FILE.npy: a tensor in; repeatable");
+      command->add_option("--input", options.inputs, "NAME=FILE.npy: a tensor in; repeatable")
+          ->check(check_named_file)
+          ->expected(1)
+          ->take_all();
   command->add_option("--output", options.outputs, "NAME=FILE.npy: a tensor out; repeatable")
+      ->check(check_named_file)
+      ->expected(1)
+      ->take_all()
       ->needs(input);
-  prompt->excludes(input);
+  for (CLI::Option* option : text_options) option->excludes(input);
   command->footer(
       "Text goes to stdout, statistics to stderr.\n\n"
       "Examples:\n"
@@ -89,24 +122,31 @@ void add_run(CLI::App& app, RunOptions& options) {
       "  rlx run model.gguf -p \"In the beginning\" --temp 0 --echo\n"
       "  cat question.txt | rlx run model.gguf -p - -n -1 > answer.txt\n"
       "  rlx run model-folder --input input_ids=ids.npy --output logits=logits.npy\n");
-  command->parse_complete_callback([&options, prompt, seed] {
-    options.has_prompt = prompt->count() > 0;
-    options.has_seed = seed->count() > 0;
+  command->parse_complete_callback([&options, command] {
+    options.has_prompt = command->count("--prompt") > 0;
+    options.has_seed = command->count("--seed") > 0;
   });
 }
 
 void add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App* command = app.add_subcommand("inspect", "Show what a model file holds");
   add_model_options(*command, options.model);
-  command->add_flag("--tensors", options.tensors, "List the tensors");
-  command
-      ->add_flag("--graph{source}", options.graph,
-                 "Print the graph; --graph=optimized: after the passes")
-      ->check(CLI::IsMember({"source", "optimized"}));
-  command->add_flag("--program", options.program, "Print the program: steps, kernels, places");
-  command->add_flag("--passes", options.passes, "Print what each pass did and how long it took");
-  command->add_option("--disable-pass", options.disabled_passes, "Leave a pass out; repeatable");
-  command->add_flag("--json", options.json, "Print JSON");
+  auto* tensors = command->add_flag("--tensors", options.tensors, "List the tensors");
+  auto* graph = command
+                    ->add_flag("--graph{source}", options.graph,
+                               "Print the graph; --graph=optimized: after the passes")
+                    ->check(CLI::IsMember({"source", "optimized"}));
+  auto* program =
+      command->add_flag("--program", options.program, "Print the program: steps, kernels, places");
+  auto* passes = command->add_flag("--passes", options.passes,
+                                   "Print what each pass did and how long it took");
+  command->add_option("--disable-pass", options.disabled_passes, "Leave a pass out; repeatable")
+      ->expected(1)
+      ->take_all();
+  auto* json = command->add_flag("--json", options.json, "Print JSON");
+  // The summary and its tensors have a JSON form; graph and program are text of their own.
+  for (CLI::Option* text : {graph, program, passes}) text->excludes(json)->excludes(tensors);
+  program->excludes(graph)->excludes(passes);
   command->footer(
       "Examples:\n"
       "  rlx inspect model.gguf\n"
@@ -138,9 +178,9 @@ void add_plan(CLI::App& app, PlanOptions& options) {
 
 void add_tokenize(CLI::App& app, TokenizeOptions& options) {
   CLI::App* command = app.add_subcommand("tokenize", "Turn text into token ids, or back");
-  command->add_option("model", options.model, "A .gguf file, or a folder with tokenizer.json")
+  command->add_option("MODEL", options.model, "A .gguf file, or a folder with tokenizer.json")
       ->required();
-  command->add_option("text", options.text, "The text, or ids with --decode; '-' reads stdin")
+  command->add_option("TEXT", options.text, "The text, or ids with --decode; '-' reads stdin")
       ->required();
   command->add_flag("--decode", options.decode,
                     "Turn ids, separated by spaces or commas, into text");
@@ -149,46 +189,129 @@ void add_tokenize(CLI::App& app, TokenizeOptions& options) {
   command->footer(
       "Examples:\n"
       "  rlx tokenize model.gguf \"In the beginning\"\n"
-      "  rlx tokenize model.gguf \"2046 365\" --decode\n");
+      "  rlx tokenize model.gguf \"2046 365\" --decode\n"
+      "  rlx tokenize model.gguf - < text.txt\n"
+      "  rlx tokenize model.gguf -- \"-a text that begins with a dash\"\n");
+}
+
+CLI::App* find_command(CLI::App& app, const std::string& name) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+// "rlx help" and "rlx help COMMAND".
+int show_help(CLI::App& app, const std::string& topic) {
+  if (topic.empty() || topic == "help") {
+    fmt::print("{}", app.help());
+    return 0;
+  }
+  const CLI::App* command = find_command(app, topic);
+  if (command == nullptr) {
+    const std::string nearest = find_nearest(topic, list_commands(app));
+    throw UsageError(fmt::format("There is no command '{}'.{} The commands are: {}.", topic,
+                                 nearest.empty() ? "" : " Did you mean '" + nearest + "'?",
+                                 fmt::join(list_commands(app), ", ")));
+  }
+  fmt::print("{}", command->help("rlx"));
+  return 0;
+}
+
+void check_run(const RunOptions& options) {
+  if (options.has_prompt || !options.inputs.empty()) return;
+  throw UsageError(
+      "'run' needs a prompt (-p TEXT, or -p - for stdin), or tensors (--input NAME=FILE.npy).");
 }
 
 int main_checked(int argc, char** argv) {
   CLI::App app("Runs models from a memory plan that is known before anything is loaded.", "rlx");
   app.set_version_flag("--version", fmt::format("rlx {}", version()));
-  app.require_subcommand(1);
-  app.footer("'rlx COMMAND --help' shows a command's options and examples.");
+  app.require_subcommand(0, 1);
+  app.allow_extras();
+  app.footer(
+      "'rlx COMMAND --help' shows a command's options and examples.\n\n"
+      "Examples:\n"
+      "  rlx run model.gguf -p \"In the beginning\"\n"
+      "  rlx inspect model.gguf\n"
+      "  rlx plan model.gguf -c 4096\n");
   RunOptions run_options;
   InspectOptions inspect_options;
   PlanOptions plan_options;
   TokenizeOptions tokenize_options;
+  std::string topic;
   add_run(app, run_options);
   add_inspect(app, inspect_options);
   add_plan(app, plan_options);
   add_tokenize(app, tokenize_options);
+  app.add_subcommand("help", "Show this, or the help of a command")
+      ->add_option("COMMAND", topic, "The command");
+  for (CLI::App* command : app.get_subcommands(nullptr)) command->allow_extras();
+
+  const auto find_given = [&app]() -> const CLI::App* {
+    const auto given = app.get_subcommands();
+    return given.empty() ? nullptr : given[0];
+  };
   try {
     app.parse(argc, argv);
-    if (app.got_subcommand("run") && !run_options.has_prompt && run_options.inputs.empty()) {
-      throw CLI::RequiredError("-p TEXT or --input NAME=FILE.npy");
-    }
   } catch (const CLI::ParseError& error) {
     // Help and version come this way too, with exit code 0.
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    // A mistyped option is the likelier cause of whatever is missing.
+    const CLI::App* command = find_given();
+    check_leftovers(app, command);
+    throw UsageError(fmt::format("{}. 'rlx {}--help' shows the options.", error.what(),
+                                 command == nullptr ? "" : command->get_name() + " "));
   }
-  if (app.got_subcommand("run")) return run(run_options);
-  if (app.got_subcommand("inspect")) return inspect(inspect_options);
-  if (app.got_subcommand("plan")) return plan(plan_options);
-  return tokenize(tokenize_options);
+  const CLI::App* command = find_given();
+  check_leftovers(app, command);
+  if (command == nullptr) {
+    fmt::print(stderr, "{}", app.help());
+    return 2;
+  }
+  if (command->get_name() == "help") return show_help(app, topic);
+  if (command->get_name() == "inspect") return inspect(inspect_options);
+  if (command->get_name() == "plan") return plan(plan_options);
+  if (command->get_name() == "tokenize") return tokenize(tokenize_options);
+  check_run(run_options);
+  return run(run_options);
+}
+
+// One line, whatever a name in a file holds.
+void print_error(std::string message) {
+  std::replace_if(
+      message.begin(), message.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  fmt::print(stderr, "rlx: error: {}\n", message);
+}
+
+int main_reporting(int argc, char** argv) {
+  try {
+    const int code = main_checked(argc, argv);
+    if (std::fflush(stdout) != 0) {
+      print_error(fmt::format("Cannot write to stdout: {}.", std::strerror(errno)));
+      return 1;
+    }
+    return code;
+  } catch (const UsageError& error) {
+    print_error(error.what());
+    return 2;
+  } catch (const Error& error) {
+    std::fflush(stdout);
+    if (error.code() == ErrorCode::kCancelled) return 130;
+    print_error(error.what());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    print_error("There is not enough memory.");
+    return 1;
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    print_error(error.what());
+    return 1;
+  }
 }
 
 }  // namespace
 }  // namespace rlx::cli
 
-int main(int argc, char** argv) {
-  try {
-    return rlx::cli::main_checked(argc, argv);
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    fmt::print(stderr, "rlx: error: {}\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return rlx::cli::main_reporting(argc, argv); }

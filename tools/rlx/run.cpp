@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -16,8 +19,6 @@
 namespace rlx::cli {
 namespace {
 
-std::atomic<bool> interrupted{false};
-
 // The first Ctrl-C asks for a clean stop; a second one ends the process at once.
 void stop_on_interrupt() {
   struct sigaction action {};
@@ -31,11 +32,25 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 void write_text(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw_error(ErrorCode::kIo, "Cannot write to stdout: {}.", std::strerror(errno));
+  }
 }
 
-double per_second(int64_t count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+// How far a long prompt is, on a terminal. It is gone before the first word of the text.
+void show_progress(int64_t done, int64_t total) {
+  if (done < total) {
+    fmt::print(stderr, "\rprompt {:3} %", 100 * done / total);
+  } else {
+    fmt::print(stderr, "\r\x1b[K");
+  }
+}
+
+// ", 12.3 tokens/s", or nothing when no token was timed.
+std::string print_speed(int64_t tokens, double seconds) {
+  if (tokens <= 0 || seconds <= 0) return "";
+  return fmt::format(", {:.1f} tokens/s", static_cast<double>(tokens) / seconds);
+}
 
 void print_statistics(const LanguageModel& model, const GenerateResult& result, double load_seconds,
                       uint64_t seed) {
@@ -43,10 +58,10 @@ void print_statistics(const LanguageModel& model, const GenerateResult& result, 
   // The first token comes out of the prompt's run; the time from then on made the others.
   const int64_t timed = generated > 0 ? generated - 1 : 0;
   fmt::print(stderr, "load      {:10.1f} ms\n", load_seconds * 1e3);
-  fmt::print(stderr, "prompt    {:10} tokens, {:.1f} tokens/s\n", result.prompt_tokens,
-             per_second(result.prompt_tokens, result.prompt_seconds));
-  fmt::print(stderr, "generated {:10} tokens, {:.1f} tokens/s, stopped by: {}\n", generated,
-             per_second(timed, result.generate_seconds), to_string(result.stop_reason));
+  fmt::print(stderr, "prompt    {:10} tokens{}\n", result.prompt_tokens,
+             generated > 0 ? print_speed(result.prompt_tokens, result.prompt_seconds) : "");
+  fmt::print(stderr, "generated {:10} tokens{}, stopped by: {}\n", generated,
+             print_speed(timed, result.generate_seconds), to_string(result.stop_reason));
   fmt::print(stderr, "threads   {:10}\nseed      {:10}\n", model.threads(), seed);
   const PlanReport& plan = model.plan_report();
   fmt::print(stderr, "memory    ");
@@ -67,8 +82,13 @@ int run_text(const RunOptions& options) {
   if (!options.has_seed) generate.seed = std::random_device()();
   generate.cancel = &interrupted;
   generate.on_text = [](std::string_view piece) { write_text(piece); };
+  // On one terminal the echoed prompt and the percentage would write over each other.
+  if (isatty(STDERR_FILENO) && !(options.echo && isatty(STDOUT_FILENO))) {
+    generate.on_prompt = show_progress;
+  }
   if (options.echo) write_text(prompt);
   const GenerateResult result = model.generate(prompt, generate);
+  if (generate.on_prompt && result.tokens.empty()) show_progress(1, 1);
   write_text("\n");
   print_statistics(model, result, load_seconds, generate.seed);
   return result.stop_reason == StopReason::kCancelled ? 130 : 0;

@@ -108,10 +108,18 @@ std::string make_prefix(DType dtype, std::span<const int64_t> shape) {
   return prefix + '\n';
 }
 
-// A new file beside its final place, removed again unless it is published.
+// Where the bytes go. A regular file is made beside its final place, and removed again unless it is
+// published; a pipe or a device cannot be replaced, so it is opened itself.
 class PendingFile {
  public:
   explicit PendingFile(const std::string& path) : path_(path) {
+    struct stat status {};
+    is_replaced_ = ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+    if (!is_replaced_) {
+      descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      if (descriptor_ < 0) fail("open");
+      return;
+    }
     static std::atomic<int> counter{0};
     pending_path_ = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
     descriptor_ = ::open(pending_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -119,7 +127,7 @@ class PendingFile {
   }
   ~PendingFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
-    if (!is_published_) ::unlink(pending_path_.c_str());
+    if (is_replaced_ && !is_published_) ::unlink(pending_path_.c_str());
   }
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
@@ -134,24 +142,29 @@ class PendingFile {
   }
 
   void publish() {
-    if (::fsync(descriptor_) != 0) fail("write");
+    if (is_replaced_ && ::fsync(descriptor_) != 0) fail("write");
     const int closed = ::close(descriptor_);
     descriptor_ = -1;
     if (closed != 0) fail("write");
-    if (::rename(pending_path_.c_str(), path_.c_str()) != 0) fail("rename");
+    if (is_replaced_ && ::rename(pending_path_.c_str(), path_.c_str()) != 0) fail("rename");
     is_published_ = true;
   }
 
  private:
   // An exception from the constructor leaves nothing behind: there is no file yet.
   [[noreturn]] void fail(const char* action) const {
-    throw_error(ErrorCode::kIo, "Cannot {} the file '{}' for '{}': {}.", action, pending_path_,
-                path_, std::strerror(errno));
+    const int error = errno;
+    if (pending_path_.empty()) {
+      throw_error(ErrorCode::kIo, "Cannot {} it: {}.", action, std::strerror(error));
+    }
+    throw_error(ErrorCode::kIo, "Cannot {} the file '{}': {}.", action, pending_path_,
+                std::strerror(error));
   }
 
   std::string path_;
-  std::string pending_path_;
+  std::string pending_path_;  // empty when nothing is replaced
   int descriptor_ = -1;
+  bool is_replaced_ = true;
   bool is_published_ = false;
 };
 

@@ -29,7 +29,8 @@ NpyArray read_npy(const std::string& path);
 NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& name);
 
 // Writes a version 1 file (version 2 when the header does not fit). The file appears whole or not
-// at all: it is written under another name in the same folder and then renamed. Throws
+// at all: it is written under another name in the same folder and then renamed. What is there
+// already and no file, such as a pipe or /dev/stdout, is written to as it is. Throws
 // kInvalidArgument when the size of `data` is not that of the shape, kUnsupported when .npy has no
 // such element type (bf16 and the packed formats), kIo when the system refuses.
 void write_npy(const std::string& path, DType dtype, std::span<const int64_t> shape,
