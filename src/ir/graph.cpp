@@ -4,7 +4,14 @@
 #include <cctype>
 #include <cstring>
 
+#include "ir/op_kind.h"
+
 namespace rlx {
+
+template const OpKind& op_kind<Input>();
+template const OpKind& op_kind<Weight>();
+template const OpKind& op_kind<State>();
+template const OpKind& op_kind<Constant>();
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/graph.h"
+#include "ir/op_kind.h"
 #include "ir/text.h"
 
 namespace rlx {

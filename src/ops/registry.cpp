@@ -1,5 +1,6 @@
 #include "ops/registry.h"
 
+#include "ir/op_kind.h"
 #include "ir/text.h"
 #include "ops/attention.h"
 #include "ops/elementwise.h"
@@ -10,6 +11,10 @@
 #include "ops/view.h"
 
 namespace rlx {
+
+#define RLX_OP(Struct) template const OpKind& op_kind<Struct>();
+#include "ops/ops.def"
+#undef RLX_OP
 
 const OpRegistry& all_ops() {
   static const OpRegistry registry({

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/op_kind.h"
 #include "ir/text.h"
 #include "op_driver.h"
 #include "ops/evaluate.h"
