@@ -95,10 +95,9 @@ void check_leftovers(const CLI::App& app, const CLI::App* command) {
   }
   const std::vector<std::string> own = command->remaining();
   words.insert(words.end(), own.begin(), own.end());
+  std::erase(words, "--");  // says that no option follows, and is kept with the leftovers
   // A wrong option explains the words around it, so it goes first.
-  const auto is_option = [](const std::string& word) {
-    return word.size() > 1 && word[0] == '-' && word != "--";
-  };
+  const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   const auto option = std::find_if(words.begin(), words.end(), is_option);
   if (option != words.end()) fail_on_word(*command, *option);
   if (!words.empty()) fail_on_word(*command, words[0]);
