@@ -21,6 +21,8 @@ struct ModelOptions {
   std::string rope_type = "f32";
   std::string activations = "int8";  // or "float"
   std::string device = "cpu";
+  std::string budget;         // bytes, such as "2GiB"; empty: none
+  int64_t least_context = 0;  // a budget may shorten the context down to this; 0: keep it
 };
 
 struct RunOptions {
@@ -45,8 +47,14 @@ struct InspectOptions {
 };
 
 struct PlanOptions {
-  ModelOptions model;  // a model, or a .csv of intervals
+  ModelOptions model;  // a model, a .csv of intervals, or with `check` a saved plan
   bool json = false;
+  int top = 0;            // print this many of the largest groups of values
+  bool why = false;       // print what would make the plan smaller
+  std::string svg, html;  // files to draw the plan into
+  std::string diff;       // a model or saved plan to compare with
+  bool fail_if_grows = false;
+  bool check = false;  // prove the saved plan again
   // For a .csv:
   int64_t capacity = -1;
   int64_t alignment = 1;
@@ -72,6 +80,17 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
 
 // Set by Ctrl-C while `run` writes text.
 extern std::atomic<bool> interrupted;
+
+// The options with which the model fits the budget that `options` ask for, if any; what was given
+// up is reported on stderr.
+LanguageModelOptions fit_budget(const ModelOptions& options, const LanguageModelOptions& load);
+
+// "512", "64KiB", "1.5GiB", "2GB". Throws kInvalidArgument.
+int64_t parse_bytes(const std::string& text);
+
+// Writes the whole text to the file, or nothing: to another name first, which is then renamed.
+// Throws kIo.
+void write_file(const std::string& path, std::string_view text);
 
 // All of stdin. Throws kIo, and kCancelled when Ctrl-C came first.
 std::string read_stdin();

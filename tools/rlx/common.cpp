@@ -2,10 +2,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdio>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 #include "commands.h"
+#include "rlx/budget.h"
 
 namespace rlx::cli {
 
@@ -39,6 +43,48 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
 }
 
 std::atomic<bool> interrupted{false};
+
+int64_t parse_bytes(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  static const std::map<std::string, double> kUnits = {{"", 1},
+                                                       {"B", 1},
+                                                       {"kB", 1e3},
+                                                       {"KB", 1e3},
+                                                       {"MB", 1e6},
+                                                       {"GB", 1e9},
+                                                       {"KiB", 1024},
+                                                       {"MiB", 1024.0 * 1024},
+                                                       {"GiB", 1024.0 * 1024 * 1024}};
+  const auto found = kUnits.find(unit);
+  const double bytes = found == kUnits.end() ? -1 : value * found->second;
+  if (error != std::errc() || !(bytes >= 0) || bytes > 9e18) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "'{}' is not a number of bytes; something like 2GiB or 500MB is expected.", text);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+LanguageModelOptions fit_budget(const ModelOptions& options, const LanguageModelOptions& load) {
+  if (options.budget.empty()) return load;
+  const BudgetFit fit = fit_to_budget(
+      options.model, load,
+      {.budget_bytes = parse_bytes(options.budget), .least_context = options.least_context});
+  for (const std::string& taken : fit.taken) fmt::print(stderr, "budget    {}\n", taken);
+  return fit.options;
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".part";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr && std::fclose(file) != 0) ok = false;
+  if (ok && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int cause = errno;
+  std::remove(temporary.c_str());
+  throw_error(ErrorCode::kIo, "Cannot write the file '{}': {}.", path, std::strerror(cause));
+}
 
 std::string read_stdin() {
   std::string text;

@@ -52,6 +52,18 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
 }
 
+void add_budget_options(CLI::App& command, ModelOptions& options) {
+  auto* budget = command.add_option(
+      "--budget", options.budget,
+      "Most bytes for weights, state, io and work together (2GiB, 500MB): the token batch shrinks "
+      "until the plan fits, or the smallest budget that works is named");
+  command
+      .add_option("--least-context", options.least_context,
+                  "Let the budget also shorten the context, down to this")
+      ->check(CLI::PositiveNumber)
+      ->needs(budget);
+}
+
 // Whether the text is NAME=FILE; the message otherwise.
 std::string check_named_file(const std::string& text) {
   const size_t equals = text.find('=');
@@ -93,8 +105,10 @@ std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& option
       command.add_option("--repeat-last-n", generate.repeat_last_n, "Tokens that count as recent")
           ->check(CLI::Range(0, 1 << 20))
           ->capture_default_str(),
-      command.add_option("--seed", generate.seed,
-                         "Seed of the sampler (default: a new one, which is printed)"),
+      command
+          .add_option("--seed", generate.seed,
+                      "Seed of the sampler (default: a new one, which is printed)")
+          ->check(CLI::NonNegativeNumber),
       command.add_flag("--echo", options.echo, "Print the prompt before the text"),
   };
 }
@@ -103,6 +117,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::App* command =
       app.add_subcommand("run", "Write text with a model, or run tensors through it");
   add_model_options(*command, options.model);
+  add_budget_options(*command, options.model);
   const std::vector<CLI::Option*> text_options = add_text_options(*command, options);
   auto* input =
       command->add_option("--input", options.inputs, "NAME=FILE.npy: a tensor in; repeatable")
@@ -158,7 +173,19 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App* command =
       app.add_subcommand("plan", "Show every byte that a model will take, before loading it");
   add_model_options(*command, options.model);
-  command->add_flag("--json", options.json, "Print JSON");
+  add_budget_options(*command, options.model);
+  command->add_flag("--json", options.json, "Print JSON with every place; --check reads it back");
+  command->add_option("--top", options.top, "Print the N largest groups of values by op and shape")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--why", options.why,
+                    "Print what lies at the peak and what would make the plan smaller");
+  command->add_option("--svg", options.svg, "Draw the plan into this file");
+  command->add_option("--html", options.html, "Write a page with the picture and its tables");
+  auto* diff = command->add_option("--diff", options.diff,
+                                   "Compare with another model or a plan saved by --json");
+  command->add_flag("--fail-if-grows", options.fail_if_grows, "Exit with 1 if the plan is larger")
+      ->needs(diff);
+  command->add_flag("--check", options.check, "MODEL is a plan saved by --json: prove it again");
   command->add_option("--capacity", options.capacity, "For a .csv: stop at a plan of this height");
   command->add_option("--alignment", options.alignment, "For a .csv: alignment of every offset")
       ->check(CLI::PositiveNumber)
@@ -172,7 +199,10 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       "(id,lower,upper,size; upper exclusive) to be placed.\n\n"
       "Examples:\n"
       "  rlx plan model.gguf\n"
-      "  rlx plan model.gguf -c 8192 -b 256 --json\n"
+      "  rlx plan model.gguf -c 8192 -b 256 --why\n"
+      "  rlx plan model.gguf --svg plan.svg\n"
+      "  rlx plan model.gguf --json > plan.json && rlx plan --check plan.json\n"
+      "  rlx plan model.gguf --diff plan.json --fail-if-grows\n"
       "  rlx plan intervals.csv --time 5 --out placed.csv\n");
 }
 

@@ -1,3 +1,4 @@
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include "base/group_digits.h"
 #include "commands.h"
 #include "frontends/npy/npy.h"
+#include "rlx/budget.h"
 #include "tensor/convert.h"
 #include "tensor/storage.h"
 
@@ -69,13 +71,22 @@ void print_statistics(const LanguageModel& model, const GenerateResult& result, 
     fmt::print(stderr, "{} {} B, ", segment.name, group_digits(segment.size_bytes));
   }
   fmt::print(stderr, "arena {} B\n", group_digits(plan.arena_bytes));
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  const int64_t measured = int64_t{usage.ru_maxrss} * 1024;
+  const int64_t difference = measured - total_bytes(plan);
+  fmt::print(stderr, "resident  {} B measured, {} B planned; {} B {}\n", group_digits(measured),
+             group_digits(total_bytes(plan)), group_digits(std::abs(difference)),
+             difference >= 0 ? "more: the program, its vocabulary and graph"
+                             : "less: pages that were never touched");
 }
 
 int run_text(const RunOptions& options) {
   stop_on_interrupt();
   const auto start = std::chrono::steady_clock::now();
   LanguageModel model =
-      LanguageModel::load(options.model.model, make_load_options(options.model, DType::kF16));
+      LanguageModel::load(options.model.model,
+                          fit_budget(options.model, make_load_options(options.model, DType::kF16)));
   const double load_seconds = seconds_since(start);
   const std::string prompt = options.prompt == "-" ? read_stdin() : options.prompt;
   GenerateOptions generate = options.generate;
