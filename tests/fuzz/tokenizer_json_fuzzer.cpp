@@ -1,5 +1,6 @@
-// Any bytes as a tokenizer.json: the loader throws rlx::Error or makes a tokenizer that encodes and
-// decodes a probe, and nothing else. The first byte says where the input ends and the probe begins.
+// Reads any bytes as a tokenizer.json: the reader throws rlx::Error, or makes a tokenizer that
+// encodes and decodes a probe. The first byte says how long the probe is, which lies at the end.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
