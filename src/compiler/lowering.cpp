@@ -210,18 +210,33 @@ class Lowering {
     }
     if (!choice) fail_unsupported(node, inputs, reasons);
 
+    const int in_place = node.op.kind().in_place_input;
+    if (in_place >= 0) check_old_content(lowered_.storage_of_value[inputs[in_place]], node);
     std::vector<int32_t> outputs;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId id = node.outputs[i];
       const int32_t storage = pick_storage(node, static_cast<int>(i), inputs, *choice);
       Layout layout = make_contiguous_layout(types[i].shape);
-      if (i == 0 && node.op.kind().in_place_input >= 0) {
-        layout = program().values[inputs[node.op.kind().in_place_input]].layout;
-      }
+      if (i == 0 && in_place >= 0) layout = program().values[inputs[in_place]].layout;
       outputs.push_back(add_value(storage, types[i], std::move(layout), name_of(id), node));
       bind(id, outputs.back());
     }
     emit(node, std::move(inputs), std::move(outputs), *choice);
+  }
+
+  // A state read after an update gives its new content. A view of it, or the result of an earlier
+  // update, was another value at its place in the graph, so reading it afterwards is refused.
+  void check_old_content(int32_t storage, const Node& node) const {
+    for (size_t i = 0; i < value_of_.size(); ++i) {
+      const int32_t value = value_of_[i];
+      if (value < 0 || lowered_.storage_of_value[value] != storage) continue;
+      const bool is_state = graph_.producer({static_cast<int32_t>(i)}).op.is<State>();
+      if (is_state || last_user_[i] <= node_index_) continue;
+      throw_error(ErrorCode::kUnsupported,
+                  "Op '{}'{} updates bytes in place that {} lies in, which is used afterwards.",
+                  node.op.name(), node.source.empty() ? "" : " of '" + node.source + "'",
+                  lowered_.program.values[value].name);
+    }
   }
 
   int32_t pick_storage(const Node& node, int output, const std::vector<int32_t>& inputs,
@@ -229,14 +244,7 @@ class Lowering {
     const ValueId id = node.outputs[output];
     const int in_place = node.op.kind().in_place_input;
     if (output == 0 && in_place >= 0) {
-      const int32_t storage = lowered_.storage_of_value[inputs[in_place]];
-      if (storage_last_user_[storage] > node_index_) {
-        throw_error(ErrorCode::kUnsupported,
-                    "Op '{}'{} updates {} in place, but its old content is used afterwards.",
-                    node.op.name(), node.source.empty() ? "" : " of '" + node.source + "'",
-                    program().values[inputs[in_place]].name);
-      }
-      return storage;
+      return lowered_.storage_of_value[inputs[in_place]];
     }
     const TensorType& type = graph_.type(id);
     const int64_t size = upper_bound_bytes(type, graph_.symbols());
@@ -284,7 +292,8 @@ class Lowering {
             const KernelChoice& choice) {
     for (int32_t input : inputs) touch(input, step());
     for (int32_t output : outputs) touch(output, step());
-    Instruction instruction{choice.kernel, node.op, std::move(inputs), std::move(outputs), 0, 0, {}};
+    Instruction instruction{
+        choice.kernel, node.op, std::move(inputs), std::move(outputs), 0, 0, {}};
     instruction.scratch_bytes = choice.scratch_bytes;
     instruction.source = node.source;
     program().instructions.push_back(std::move(instruction));
