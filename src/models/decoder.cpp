@@ -1,87 +1,23 @@
 #include "models/decoder.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
-#include "models/rope_frequencies.h"
+#include "ir/reference_tensor.h"
 #include "ops/attention.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/move.h"
-#include "ops/norm.h"
 #include "ops/view.h"
 
 namespace rlx {
-namespace {
 
-int64_t check_range(const ModelFile& file, std::string_view what, int64_t value, int64_t low,
-                    int64_t high) {
-  if (value < low || value > high) {
-    throw_error(ErrorCode::kCorruptData, "{}: The {} is {}, but {} to {} is expected.",
-                file.config_path(), what, value, low, high);
-  }
-  return value;
-}
-
-// Linear GGUF and safetensors spellings of one value, read and checked at once.
-int64_t read_size(const ModelFile& file, std::string_view what, ConfigKey key,
-                  std::optional<int64_t> fallback = std::nullopt) {
-  constexpr int64_t kMost = int64_t{1} << 31;
-  const auto value = file.find_int(key);
-  if (!value && fallback) return *fallback;
-  return check_range(file, what, file.read_int(key), 1, kMost);
-}
-
-// The embedding has a row per token: the surest source of the vocabulary's size.
-int64_t read_vocab_size(const ModelFile& file) {
-  if (file.format() == ModelFormat::kSafetensors) {
-    return read_size(file, "vocabulary size", {"", "vocab_size"});
-  }
-  const WeightInfo* embedding = file.find("token_embd.weight");
-  const int64_t rows =
-      embedding != nullptr && embedding->shape.size() == 2 ? embedding->shape[0] : 0;
-  return read_size(file, "vocabulary size", {".vocab_size", ""}, rows);
-}
-
-}  // namespace
-
-DecoderConfig read_decoder_config(const ModelFile& file) {
-  DecoderConfig config;
-  config.vocab_size = read_vocab_size(file);
-  config.context_length =
-      read_size(file, "context length", {".context_length", "max_position_embeddings"});
-  config.hidden_size = read_size(file, "hidden size", {".embedding_length", "hidden_size"});
-  config.num_layers = check_range(file, "number of layers",
-                                  file.read_int({".block_count", "num_hidden_layers"}), 1, 10000);
-  config.num_heads =
-      read_size(file, "number of heads", {".attention.head_count", "num_attention_heads"});
-  config.num_kv_heads =
-      read_size(file, "number of key/value heads",
-                {".attention.head_count_kv", "num_key_value_heads"}, config.num_heads);
-  config.ffn_size =
-      read_size(file, "feed-forward size", {".feed_forward_length", "intermediate_size"});
-  if (config.num_heads % config.num_kv_heads != 0) {
-    throw_error(ErrorCode::kCorruptData, "{}: {} heads cannot be grouped over {} key/value heads.",
-                file.config_path(), config.num_heads, config.num_kv_heads);
-  }
-  const auto head_size = file.find_int({".attention.key_length", "head_dim"});
-  if (!head_size && config.hidden_size % config.num_heads != 0) {
-    throw_error(ErrorCode::kCorruptData, "{}: A hidden size of {} does not divide into {} heads.",
-                file.config_path(), config.hidden_size, config.num_heads);
-  }
-  config.head_size = check_range(
-      file, "head size", head_size.value_or(config.hidden_size / config.num_heads), 1, 65536);
-  config.norm_eps = file.read_float({".attention.layer_norm_rms_epsilon", "rms_norm_eps"});
-  return config;
-}
-
-Decoder::Decoder(const ModelFile& file, const DecoderConfig& config, const GraphOptions& options)
-    : file_(file),
-      config_(config),
+Decoder::Decoder(const ModelFile& file, const TransformerConfig& config,
+                 const GraphOptions& options, std::string hf_layers)
+    : Blocks(file, config, std::move(hf_layers)),
       options_(options),
-      context_(options.context == 0 ? config.context_length : options.context),
-      graph_(file.architecture()),
-      builder_(graph_) {
+      context_(options.context == 0 ? config.context_length : options.context) {
   if (context_ < 1 || context_ > config.context_length) {
     throw_error(ErrorCode::kOutOfRange,
                 "A context of {} tokens is asked for, but the model is made for 1 to {}.", context_,
@@ -95,196 +31,221 @@ Decoder::Decoder(const ModelFile& file, const DecoderConfig& config, const Graph
   graph_.declare_symbol({"past", 0, context_ - 1});
 }
 
-std::string Decoder::weight_name(int64_t layer, std::string_view gguf, std::string_view hf,
-                                 std::string_view suffix) const {
-  if (file_.format() == ModelFormat::kGguf) {
-    return layer < 0 ? fmt::format("{}{}", gguf, suffix)
-                     : fmt::format("blk.{}.{}{}", layer, gguf, suffix);
-  }
-  return layer < 0 ? fmt::format("{}{}", hf, suffix)
-                   : fmt::format("model.layers.{}.{}{}", layer, hf, suffix);
-}
-
-ValueId Decoder::load(int64_t layer, std::string_view gguf, std::string_view hf,
-                      std::vector<int64_t> shape, std::string_view suffix) {
-  const std::string name = weight_name(layer, gguf, hf, suffix);
-  const WeightInfo* info = file_.find(name);
-  if (info == nullptr) {
-    throw_error(ErrorCode::kNotFound, "The tensor '{}' is missing.", name);
-  }
-  if (info->shape != shape) {
-    throw_error(ErrorCode::kCorruptData,
-                "The tensor '{}' has the shape [{}], but the configuration asks for [{}].", name,
-                fmt::join(info->shape, ", "), fmt::join(shape, ", "));
-  }
-  TensorType type{info->dtype, {}};
-  for (int64_t extent : shape) type.shape.push_back(extent);
-  return builder_.add_weight(name, std::move(type));
-}
-
-void Decoder::set_source(int64_t layer, std::string_view block) {
-  builder_.set_source(layer < 0 ? std::string(block) : fmt::format("blk.{}.{}", layer, block));
-}
-
-ValueId Decoder::embed() {
+ValueId Decoder::embed(WeightName name) {
   set_source(-1, "token_embd");
-  const Dim tokens = Dim::symbol("tokens");
-  const ValueId ids = builder_.add_input("input_ids", {DType::kI64, {1, tokens}});
-  embedding_ =
-      load(-1, "token_embd", "model.embed_tokens", {config_.vocab_size, config_.hidden_size});
-  ValueId x = builder_.add(Gather{.axis = 0}, {embedding_, ids});
-  if (builder_.type(x).dtype != DType::kF32) x = builder_.add(Cast{.dtype = DType::kF32}, {x});
-  record_hidden(x);
-  return x;
+  const ValueId ids = builder_.add_input("input_ids", {DType::kI64, {1, Dim::symbol("tokens")}});
+  embedding_ = load(-1, name, {config_.vocab_size, config_.hidden_size});
+  const ValueId x = builder_.add(Gather{.axis = 0}, {embedding_, ids});
+  if (builder_.type(x).dtype == DType::kF32) return x;
+  return builder_.add(Cast{.dtype = DType::kF32}, {x});
 }
 
-ValueId Decoder::norm(ValueId x, int64_t layer, std::string_view gguf, std::string_view hf) {
-  set_source(layer, gguf);
-  const Shape& shape = builder_.type(x).shape;
-  const ValueId weight = load(layer, gguf, hf, {shape.back().constant()});
-  return builder_.add(RmsNorm{.eps = config_.norm_eps}, {x, weight});
-}
-
-ValueId Decoder::project(ValueId x, int64_t layer, std::string_view gguf, std::string_view hf,
-                         int64_t out, int64_t in, bool bias) {
-  const std::string block = builder_.source();
-  set_source(layer, gguf);
-  const ValueId weight = load(layer, gguf, hf, {out, in});
-  ValueId y = builder_.add(Matmul{.transpose_b = true}, {x, weight});
-  if (bias) {
-    ValueId b = load(layer, gguf, hf, {out}, ".bias");
-    if (builder_.type(b).dtype != DType::kF32) b = builder_.add(Cast{.dtype = DType::kF32}, {b});
-    y = builder_.add(Add{}, {y, b});
+ValueId Decoder::positions() {
+  if (!positions_.is_valid()) {
+    positions_ = builder_.add(Iota{.shape = {Dim::symbol("tokens")}, .start = Dim::symbol("past")},
+                              {}, "positions");
   }
-  builder_.set_source(block);
-  return y;
+  return positions_;
 }
 
-ValueId Decoder::make_rope_table() {
+int64_t Decoder::rotary_size() const {
+  int64_t rotary = config_.head_size;
+  if (is_gguf()) {
+    rotary = file_.find_int({".rope.dimension_count", ""}).value_or(rotary);
+  } else {
+    const auto old_factor = file_.find_float({"", "partial_rotary_factor"});
+    const double factor = file_.find_float({"", "rope_parameters.partial_rotary_factor"})
+                              .value_or(old_factor.value_or(1.0));
+    if (!(factor > 0 && factor <= 1)) {
+      throw_error(ErrorCode::kCorruptData,
+                  "{}: The partial rotary factor is {}, but it must be above 0 and at most 1.",
+                  file_.config_path(), factor);
+    }
+    rotary = static_cast<int64_t>(static_cast<double>(rotary) * factor);
+  }
+  if (rotary < 2 || rotary % 2 != 0 || rotary > config_.head_size) {
+    throw_error(ErrorCode::kCorruptData,
+                "{}: {} rotated elements are asked for, but an even number up to the head size {} "
+                "is expected.",
+                file_.config_path(), rotary, config_.head_size);
+  }
+  return rotary;
+}
+
+// GGUF carries the scalings "llama3" and "longrope" as divisors of the frequencies.
+ValueId Decoder::divide_frequencies(ValueId inverse, int64_t rotary) {
+  if (!is_gguf()) return inverse;
+  std::string_view name = "rope_freqs";
+  if (has_weight(-1, {"rope_factors_long", ""})) {
+    const int64_t trained = file_.find_int({".rope.scaling.original_context_length", ""})
+                                .value_or(config_.context_length);
+    name = context_ > trained ? "rope_factors_long" : "rope_factors_short";
+  } else if (!has_weight(-1, {name, ""})) {
+    return inverse;
+  }
+  return builder_.add(Div{}, {inverse, load_f32(-1, {name, ""}, {rotary / 2})});
+}
+
+ValueId Decoder::rope_table(const RopeSource& source) {
+  const auto found = rope_tables_.find(source.section);
+  if (found != rope_tables_.end()) return found->second;
   const std::string block = builder_.source();
   set_source(-1, "rope");
-  const int64_t rotary = file_.find_int({".rope.dimension_count", ""}).value_or(config_.head_size);
-  if (rotary < 2 || rotary % 2 != 0 || rotary > config_.head_size) {
-    throw_error(
-        ErrorCode::kCorruptData,
-        "{}: {} rotated elements are asked for, but an even number up to the head size {} is "
-        "expected.",
-        file_.config_path(), rotary, config_.head_size);
-  }
-  RopeFrequencies frequencies = read_rope_frequencies(file_, rotary, 10000.0);
+  const int64_t rotary = rotary_size();
+  RopeFrequencies frequencies = read_rope_frequencies(file_, rotary, context_, source);
   for (float& frequency : frequencies.inverse) {
     frequency = static_cast<float>(round_float(options_.rope_dtype, frequency));
   }
   std::vector<std::byte> bytes(frequencies.inverse.size() * sizeof(float));
   std::memcpy(bytes.data(), frequencies.inverse.data(), bytes.size());
   ValueId inverse = builder_.add_constant({DType::kF32, {rotary / 2}}, std::move(bytes));
-  if (file_.format() == ModelFormat::kGguf && file_.find("rope_freqs.weight") != nullptr) {
-    // GGUF carries the llama3 scaling as divisors.
-    const ValueId divisors = load(-1, "rope_freqs", "", {rotary / 2});
-    inverse = builder_.add(Div{}, {inverse, divisors});
-  }
-  const ValueId positions = builder_.add(
-      Iota{.shape = {Dim::symbol("tokens")}, .start = Dim::symbol("past")}, {}, "positions");
+  if (source.scaled) inverse = divide_frequencies(inverse, rotary);
   const ValueId table =
-      builder_.add(RopeTable{.scale = frequencies.scale}, {positions, inverse}, "rope");
+      builder_.add(RopeTable{.scale = frequencies.scale}, {positions(), inverse}, "rope");
   builder_.set_source(block);
+  rope_tables_.emplace(source.section, table);
   return table;
 }
 
-ValueId Decoder::attend(ValueId x, int64_t layer, const AttentionOptions& options) {
+Decoder::Heads Decoder::project_heads(ValueId x, int64_t layer, Bias bias) {
   set_source(layer, "attn");
-  if (!rope_table_.is_valid()) rope_table_ = make_rope_table();
-  const Dim tokens = Dim::symbol("tokens");
-  const int64_t head_size = config_.head_size;
-  const int64_t q_size = config_.num_heads * head_size;
-  const int64_t kv_size = config_.num_kv_heads * head_size;
-  const auto split_heads = [&](ValueId value, int64_t heads) {
-    return builder_.add(Reshape{.shape = {1, tokens, heads, head_size}}, {value});
+  const auto project_to = [&](WeightName name, int64_t heads) {
+    const int64_t out = heads * config_.head_size;
+    const ValueId y =
+        project(x, layer, name, {.out = out, .in = config_.hidden_size, .bias = bias});
+    return builder_.add(Reshape{.shape = {1, Dim::symbol("tokens"), heads, config_.head_size}},
+                        {y});
   };
-  ValueId q = split_heads(project(x, layer, "attn_q", "self_attn.q_proj", q_size,
-                                  config_.hidden_size, options.qkv_bias),
-                          config_.num_heads);
-  ValueId k = split_heads(project(x, layer, "attn_k", "self_attn.k_proj", kv_size,
-                                  config_.hidden_size, options.qkv_bias),
-                          config_.num_kv_heads);
-  const ValueId v = split_heads(project(x, layer, "attn_v", "self_attn.v_proj", kv_size,
-                                        config_.hidden_size, options.qkv_bias),
-                                config_.num_kv_heads);
+  Heads heads;
+  heads.q = project_to({"attn_q", "self_attn.q_proj"}, config_.num_heads);
+  heads.k = project_to({"attn_k", "self_attn.k_proj"}, config_.num_kv_heads);
+  heads.v = project_to({"attn_v", "self_attn.v_proj"}, config_.num_kv_heads);
+  return heads;
+}
+
+Decoder::Heads Decoder::split_heads(ValueId qkv) {
+  int64_t begin = 0;
+  const auto take = [&](int64_t heads) {
+    const int64_t size = heads * config_.head_size;
+    const ValueId part = slice_last(qkv, begin, size);
+    begin += size;
+    return builder_.add(Reshape{.shape = {1, Dim::symbol("tokens"), heads, config_.head_size}},
+                        {part});
+  };
+  Heads heads;
+  heads.q = take(config_.num_heads);
+  heads.k = take(config_.num_kv_heads);
+  heads.v = take(config_.num_kv_heads);
+  return heads;
+}
+
+ValueId Decoder::cache(std::string_view name, ValueId rows, int64_t layer) {
+  const TensorType type{options_.cache_dtype,
+                        {1, context_, config_.num_kv_heads, config_.head_size}};
+  const ValueId state = builder_.add_state(fmt::format("cache.{}.{}", name, layer), type);
+  return builder_.add(CacheAppend{.row = Dim::symbol("past"), .axis = 1}, {state, rows});
+}
+
+ValueId Decoder::attend(Heads heads, int64_t layer, const AttentionOptions& options) {
+  auto [q, k, v] = heads;
   if (options.head_norm) {
-    q = norm(q, layer, "attn_q_norm", "self_attn.q_norm");
-    k = norm(k, layer, "attn_k_norm", "self_attn.k_norm");
-    set_source(layer, "attn");
+    q = rms_norm(q, layer, {"attn_q_norm", "self_attn.q_norm"}, options.norm_offset);
+    k = rms_norm(k, layer, {"attn_k_norm", "self_attn.k_norm"}, options.norm_offset);
   }
-  q = builder_.add(Rope{.interleaved = options.interleaved_rope}, {q, rope_table_});
-  k = builder_.add(Rope{.interleaved = options.interleaved_rope}, {k, rope_table_});
-
-  const TensorType cache{options_.cache_dtype, {1, context_, config_.num_kv_heads, head_size}};
-  const Dim past = Dim::symbol("past");
-  const auto append = [&](std::string_view name, ValueId rows) {
-    const ValueId state = builder_.add_state(fmt::format("cache.{}.{}", name, layer), cache);
-    return builder_.add(CacheAppend{.row = past, .axis = 1}, {state, rows});
-  };
-  const ValueId keys = append("k", k);
-  const ValueId values = append("v", v);
-  const ValueId attended =
-      builder_.add(Attention{.causal = true, .window = options.window}, {q, keys, values});
-  const ValueId joined = builder_.add(Reshape{.shape = {1, tokens, q_size}}, {attended});
-  return project(joined, layer, "attn_output", "self_attn.o_proj", config_.hidden_size, q_size);
+  set_source(layer, "attn");
+  if (options.rope.is_valid()) {
+    q = builder_.add(Rope{.interleaved = options.interleaved_rope}, {q, options.rope});
+    k = builder_.add(Rope{.interleaved = options.interleaved_rope}, {k, options.rope});
+  }
+  const ValueId keys = cache("k", k, layer);
+  const ValueId values = cache("v", v, layer);
+  std::vector<ValueId> inputs = {q, keys, values};
+  if (options.sinks.is_valid()) inputs.push_back(options.sinks);
+  const ValueId attended = builder_.add(Attention{.scale = options.scale,
+                                                  .causal = true,
+                                                  .window = options.window,
+                                                  .soft_cap = options.soft_cap,
+                                                  .sinks = options.sinks.is_valid()},
+                                        std::move(inputs));
+  const int64_t size = config_.num_heads * config_.head_size;
+  return builder_.add(Reshape{.shape = {1, Dim::symbol("tokens"), size}}, {attended});
 }
 
-ValueId Decoder::feed_forward(ValueId x, int64_t layer) {
+ValueId Decoder::self_attention(ValueId x, int64_t layer, const AttentionOptions& options) {
+  const ValueId joined = attend(project_heads(x, layer, options.qkv_bias), layer, options);
+  return project(joined, layer, {"attn_output", "self_attn.o_proj"},
+                 {.out = config_.hidden_size,
+                  .in = config_.num_heads * config_.head_size,
+                  .bias = options.output_bias});
+}
+
+ValueId Decoder::feed_forward(ValueId x, int64_t layer, Gate gate) {
   set_source(layer, "ffn");
-  const int64_t hidden = config_.hidden_size;
-  const ValueId gate = project(x, layer, "ffn_gate", "mlp.gate_proj", config_.ffn_size, hidden);
-  const ValueId up = project(x, layer, "ffn_up", "mlp.up_proj", config_.ffn_size, hidden);
-  const ValueId gated = builder_.add(Swiglu{}, {gate, up});
-  return project(gated, layer, "ffn_down", "mlp.down_proj", hidden, config_.ffn_size);
+  const Projection widen{.out = config_.ffn_size, .in = config_.hidden_size};
+  const ValueId gates = project(x, layer, {"ffn_gate", "mlp.gate_proj"}, widen);
+  const ValueId up = project(x, layer, {"ffn_up", "mlp.up_proj"}, widen);
+  const ValueId gated = gate == Gate::kSilu
+                            ? builder_.add(Swiglu{}, {gates, up})
+                            : builder_.add(Geglu{.approximate = GeluKind::kTanh}, {gates, up});
+  return project(gated, layer, {"ffn_down", "mlp.down_proj"},
+                 {.out = config_.hidden_size, .in = config_.ffn_size});
 }
-
-ValueId Decoder::add(ValueId a, ValueId b) { return builder_.add(Add{}, {a, b}); }
 
 void Decoder::record_hidden(ValueId x) {
   if (options_.hidden_states) graph_.add_output(fmt::format("hidden.{}", num_hidden_), x);
   ++num_hidden_;
 }
 
-Graph Decoder::finish(ValueId x) {
-  const Dim tokens = Dim::symbol("tokens");
+ValueId Decoder::take_output_rows(ValueId x) {
   set_source(-1, "output");
-  if (!options_.all_logits) {
-    x = builder_.add(Slice{.starts = {0, tokens - 1, 0}, .sizes = {1, 1, config_.hidden_size}},
-                     {x});
-  }
-  x = norm(x, -1, "output_norm", "model.norm");
+  if (options_.all_logits) return x;
+  return builder_.add(
+      Slice{.starts = {0, Dim::symbol("tokens") - 1, 0}, .sizes = {1, 1, config_.hidden_size}},
+      {x});
+}
+
+Graph Decoder::finish(ValueId x, double soft_cap) {
   if (options_.hidden_states) graph_.add_output("hidden.final", x);
   set_source(-1, "output");
-  const bool has_matrix = file_.find(weight_name(-1, "output", "lm_head", ".weight")) != nullptr;
-  const bool tied = file_.find_bool({"", "tie_word_embeddings"}).value_or(!has_matrix);
+  constexpr WeightName kOutput{"output", "lm_head"};
+  const bool tied = file_.find_bool({"", "tie_word_embeddings"}).value_or(!has_weight(-1, kOutput));
   ValueId logits;
   if (tied) {
     logits = builder_.add(Matmul{.transpose_b = true}, {x, embedding_});
   } else {
-    logits = project(x, -1, "output", "lm_head", config_.vocab_size, config_.hidden_size);
+    logits = project(x, -1, kOutput, {.out = config_.vocab_size, .in = config_.hidden_size});
+  }
+  if (soft_cap > 0) {
+    logits = scale(builder_.add(Tanh{}, {scale(logits, 1 / soft_cap)}), soft_cap);
   }
   graph_.name_value(logits, "logits");
   graph_.add_output("logits", logits);
   return std::move(graph_);
 }
 
-Graph build_pre_norm_decoder(const ModelFile& file, const GraphOptions& options,
-                             const Decoder::AttentionOptions& attention) {
-  Decoder decoder(file, read_decoder_config(file), options);
+Graph build_pre_norm_decoder(Decoder& decoder, const PreNormLayers& layers) {
   ValueId x = decoder.embed();
+  decoder.record_hidden(x);
   for (int64_t layer = 0; layer < decoder.config().num_layers; ++layer) {
-    const ValueId attended =
-        decoder.attend(decoder.norm(x, layer, "attn_norm", "input_layernorm"), layer, attention);
-    x = decoder.add(x, attended);
-    const ValueId fed =
-        decoder.feed_forward(decoder.norm(x, layer, "ffn_norm", "post_attention_layernorm"), layer);
-    x = decoder.add(x, fed);
+    const ValueId normed = decoder.rms_norm(x, layer, {"attn_norm", "input_layernorm"});
+    x = decoder.add(x, layers.attention(normed, layer));
+    x = decoder.add(x, layers.feed_forward(decoder.rms_norm(x, layer, layers.ffn_norm), layer));
     decoder.record_hidden(x);
   }
+  x = decoder.rms_norm(decoder.take_output_rows(x), -1, {"output_norm", "model.norm"});
   return decoder.finish(x);
+}
+
+Graph build_gated_decoder(Decoder& decoder, Decoder::AttentionOptions attention,
+                          std::span<const int64_t> windows) {
+  return build_pre_norm_decoder(
+      decoder,
+      {.attention =
+           [&](ValueId x, int64_t layer) {
+             if (!windows.empty()) attention.window = windows[static_cast<size_t>(layer)];
+             return decoder.self_attention(x, layer, attention);
+           },
+       .feed_forward = [&](ValueId x, int64_t layer) { return decoder.feed_forward(x, layer); }});
 }
 
 }  // namespace rlx

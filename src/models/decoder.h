@@ -8,101 +8,106 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "ir/graph.h"
-#include "models/model_file.h"
+#include "models/blocks.h"
+#include "models/rope_frequencies.h"
 
 namespace rlx {
 
 struct GraphOptions {
   int64_t context = 0;       // rows of the key/value cache; 0: the model's own context length
-  int64_t max_tokens = 512;  // most tokens of one run
+  int64_t max_tokens = 512;  // most tokens of one run (of an encoder: of one sequence)
+  int64_t max_batch = 1;     // most sequences of one run; for encoders only
   DType cache_dtype = DType::kF16;
   bool all_logits = false;  // logits of every token, not only of the last
   // Rounds the rotary frequencies to f16 or bf16 first, as a program does that casts a whole model,
   // buffers included. Off (f32) is what the model means; this is for comparing with such a program.
   DType rope_dtype = DType::kF32;
-  bool hidden_states = false;  // also outputs `hidden.N`: the embedding and each layer's result
+  // Also outputs `hidden.0` (the embedding), `hidden.N` after layer N, and `hidden.final` after the
+  // last norm.
+  bool hidden_states = false;
 };
 
-// What all decoder families have in common.
-struct DecoderConfig {
-  int64_t vocab_size = 0;
-  int64_t context_length = 0;  // that the model was made for
-  int64_t hidden_size = 0;
-  int64_t num_layers = 0;
-  int64_t num_heads = 0;
-  int64_t num_kv_heads = 0;
-  int64_t head_size = 0;
-  int64_t ffn_size = 0;
-  double norm_eps = 1e-5;
-};
-
-// Reads the common values under their usual names. Throws kCorruptData naming a missing or
-// impossible value (zero layers, heads that do not divide, sizes over 2^31).
-DecoderConfig read_decoder_config(const ModelFile& file);
-
-// Builds a decoder graph block by block. Weights are given by the two spellings of their name,
-// without "blk.N." / "model.layers.N." and ".weight"; each is checked against the shape that the
-// configuration asks for.
-class Decoder {
+class Decoder : public Blocks {
  public:
-  Decoder(const ModelFile& file, const DecoderConfig& config, const GraphOptions& options);
+  // Throws kOutOfRange when the context is longer than the model's.
+  Decoder(const ModelFile& file, const TransformerConfig& config, const GraphOptions& options,
+          std::string hf_layers = "model.layers.");
 
-  Builder& builder() { return builder_; }
-  const DecoderConfig& config() const { return config_; }
+  // Embedded tokens, f32[1, tokens, hidden]. Call once.
+  ValueId embed(WeightName name = {"token_embd", "model.embed_tokens"});
+  // Where each token stands in the sequence, i64[tokens].
+  ValueId positions();
+  // The angles of rotary positions, f32[tokens, rotary], made once per source.
+  ValueId rope_table(const RopeSource& source = {});
 
-  // Embedded tokens, f32[1, tokens, hidden]. Call first.
-  ValueId embed();
-  // RMS norm by a weight of the current layer, or of the whole model when `layer` is negative.
-  ValueId norm(ValueId x, int64_t layer, std::string_view gguf, std::string_view hf);
-  // x . w^T (+ bias when the file has one and `bias`), w [out, in] of the layer.
-  ValueId project(ValueId x, int64_t layer, std::string_view gguf, std::string_view hf, int64_t out,
-                  int64_t in, bool bias = false);
+  // Queries, keys and values, each [1, tokens, heads, head size].
+  struct Heads {
+    ValueId q, k, v;
+  };
+  // From three projections attn_q, attn_k, attn_v.
+  Heads project_heads(ValueId x, int64_t layer, Bias bias = Bias::kOptional);
+  // From one projection that holds the three after each other.
+  Heads split_heads(ValueId qkv);
 
   struct AttentionOptions {
-    bool qkv_bias = false;          // biases on the projections to query, key and value
+    Bias qkv_bias = Bias::kOptional;
+    Bias output_bias = Bias::kOptional;
     bool head_norm = false;         // RMS norm of each query and key head
+    double norm_offset = 0;         // added to the weights of these norms
+    ValueId rope;                   // table of angles; invalid: no rotation
     bool interleaved_rope = false;  // pairs (2i, 2i + 1) instead of (i, i + half)
     int64_t window = 0;             // sliding window; 0: none
+    double scale = 0;               // of the scores; 0: 1 / sqrt(head size)
+    double soft_cap = 0;            // 0: none
+    ValueId sinks;                  // f32[heads]; invalid: none
   };
-  // Self-attention over the layer's cache, f32[1, tokens, hidden].
-  ValueId attend(ValueId x, int64_t layer, const AttentionOptions& options);
-  // down(silu(gate(x)) * up(x)).
-  ValueId feed_forward(ValueId x, int64_t layer);
-  ValueId add(ValueId a, ValueId b);
+  // Attention over the layer's cache, to which the keys and values are added:
+  // f32[1, tokens, heads x head size], before the output projection.
+  ValueId attend(Heads heads, int64_t layer, const AttentionOptions& options);
+  // project_heads, attend, and the projection attn_output.
+  ValueId self_attention(ValueId x, int64_t layer, const AttentionOptions& options);
 
-  // Final norm and vocabulary projection; adds the outputs and returns the graph.
-  Graph finish(ValueId x);
-  // Adds output `hidden.N` when the options ask for hidden states; N counts the calls.
+  enum class Gate : uint8_t { kSilu, kGeluTanh };
+  // down(gate(x) * up(x)), the gate through its activation.
+  ValueId feed_forward(ValueId x, int64_t layer, Gate gate = Gate::kSilu);
+
+  // Adds output `hidden.N` when the options ask for hidden states; N counts the calls. A family
+  // calls it with the embedding and with each layer's result.
   void record_hidden(ValueId x);
-
-  // A weight of the layer (or of the model when `layer` < 0) with the given shape.
-  ValueId load(int64_t layer, std::string_view gguf, std::string_view hf,
-               std::vector<int64_t> shape, std::string_view suffix = ".weight");
+  // The rows that logits are asked for: all, or the last. Before the last norm.
+  ValueId take_output_rows(ValueId x);
+  // Projects the normalised rows to the vocabulary by the output matrix, or by the embedding where
+  // that is tied; adds the outputs and returns the graph. `soft_cap` bounds the logits; 0: none.
+  Graph finish(ValueId x, double soft_cap = 0);
 
  private:
-  std::string weight_name(int64_t layer, std::string_view gguf, std::string_view hf,
-                          std::string_view suffix) const;
-  void set_source(int64_t layer, std::string_view block);
-  ValueId make_rope_table();
+  int64_t rotary_size() const;
+  ValueId divide_frequencies(ValueId inverse, int64_t rotary);
+  ValueId cache(std::string_view name, ValueId rows, int64_t layer);
 
-  const ModelFile& file_;
-  const DecoderConfig config_;
   const GraphOptions options_;
   const int64_t context_;
-  Graph graph_;
-  Builder builder_;
-  ValueId embedding_;
-  ValueId rope_table_;
+  ValueId embedding_, positions_;
+  std::map<std::string, ValueId, std::less<>> rope_tables_;  // by section of the source
   int num_hidden_ = 0;
 };
 
-// The plain pre-norm decoder of Llama and its relatives: x += attend(norm(x)); x +=
-// feed_forward(norm(x)).
-Graph build_pre_norm_decoder(const ModelFile& file, const GraphOptions& options,
-                             const Decoder::AttentionOptions& attention);
+// The decoder of Llama and its relatives, by what differs between them: x += attention(norm(x));
+// x += feed_forward(norm(x)), with RMS norms.
+struct PreNormLayers {
+  std::function<ValueId(ValueId x, int64_t layer)> attention;
+  std::function<ValueId(ValueId x, int64_t layer)> feed_forward;
+  WeightName ffn_norm = {"ffn_norm", "post_attention_layernorm"};
+};
+Graph build_pre_norm_decoder(Decoder& decoder, const PreNormLayers& layers);
+// The same with self_attention and feed_forward. `windows` holds a window per layer, or nothing.
+Graph build_gated_decoder(Decoder& decoder, Decoder::AttentionOptions attention,
+                          std::span<const int64_t> windows = {});
 
 }  // namespace rlx

@@ -1,14 +1,37 @@
-// Llama 1 to 3, and what is built like it: pre-norm, rotary positions, grouped heads, gated SiLU.
+// Llama 1 to 3, and what is built like it under the same name, such as SmolLM and SmolLM2:
+// pre-norm, rotary positions, grouped heads, gated SiLU. Mistral differs in safetensors by its
+// sliding window; its GGUF files go by the name "llama".
 #include "models/families.h"
 
 namespace rlx {
 
-Graph build_llama(const ModelFile& file, const GraphOptions& options) {
+namespace {
+
+Graph build(const ModelFile& file, const GraphOptions& options, bool sliding) {
+  check_gated_silu(file);
+  Decoder decoder(file, read_transformer_config(file), options);
   Decoder::AttentionOptions attention;
-  attention.qkv_bias = file.find_bool({"", "attention_bias"}).value_or(false);
+  attention.rope = decoder.rope_table();
   // GGUF files of this architecture hold query and key rows permuted for adjacent pairs.
-  attention.interleaved_rope = file.format() == ModelFormat::kGguf;
-  return build_pre_norm_decoder(file, options, attention);
+  attention.interleaved_rope = decoder.is_gguf();
+  if (file.find_bool({"", "attention_bias"}).value_or(false)) {
+    attention.qkv_bias = attention.output_bias = Blocks::Bias::kRequired;
+  }
+  std::vector<int64_t> windows;
+  if (sliding) {
+    windows = read_windows(file, decoder.config().num_layers, [](int64_t) { return true; });
+  }
+  return build_gated_decoder(decoder, attention, windows);
+}
+
+}  // namespace
+
+Graph build_llama(const ModelFile& file, const GraphOptions& options) {
+  return build(file, options, false);
+}
+
+Graph build_mistral(const ModelFile& file, const GraphOptions& options) {
+  return build(file, options, true);
 }
 
 }  // namespace rlx

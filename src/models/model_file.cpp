@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "models/assembled_weights.h"
 
 namespace rlx {
 namespace {
@@ -19,6 +20,11 @@ json read_json(const std::string& path) {
     throw_error(ErrorCode::kCorruptData, "{}: The file is not a JSON object.", path);
   }
   return value;
+}
+
+// Short, and free of the bytes that dump() refuses.
+std::string printable_json(const json& value) {
+  return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 40);
 }
 
 }  // namespace
@@ -81,6 +87,9 @@ void ModelFile::open_folder(const std::string& path) {
          weight.tensor->offset_bytes, weight.tensor->size_bytes},
         weight.data()};
   }
+  std::vector<AssembledWeights::Part> parts;
+  for (const auto& [name, entry] : weights_) parts.push_back({name, &entry.info, entry.bytes});
+  assembled_ = std::make_unique<AssembledWeights>(std::move(parts));
 }
 
 std::string ModelFile::gguf_key(std::string_view key) const {
@@ -116,7 +125,7 @@ std::optional<T> ModelFile::find_value(ConfigKey key,
   if (value == nullptr) return std::nullopt;
   if (!(value->*is_type)()) {
     throw_error(ErrorCode::kCorruptData, "{}: The key '{}' is {}, but {} is expected.",
-                config_path_, key.hf, value->dump().substr(0, 40), type_name);
+                config_path_, key.hf, printable_json(*value), type_name);
   }
   return value->get<T>();
 }
@@ -145,7 +154,7 @@ std::optional<std::string> ModelFile::find_string(ConfigKey key) const {
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) {
     throw_error(ErrorCode::kCorruptData, "{}: The key '{}' is {}, but a string is expected.",
-                config_path_, key.hf, value->dump().substr(0, 40));
+                config_path_, key.hf, printable_json(*value));
   }
   return value->get<std::string>();
 }
@@ -158,7 +167,7 @@ std::vector<int64_t> read_ints(const json& value, const std::string& path, std::
     if (!item.is_number_integer()) {
       throw_error(ErrorCode::kCorruptData,
                   "{}: The key '{}' holds {}, but whole numbers are expected.", path, key,
-                  item.dump().substr(0, 40));
+                  printable_json(item));
     }
     numbers.push_back(item.get<int64_t>());
   };
@@ -190,6 +199,35 @@ std::optional<std::vector<int64_t>> ModelFile::find_ints(ConfigKey key) const {
 void ModelFile::fail_missing(ConfigKey key) const {
   const std::string name = gguf_ ? gguf_key(key.gguf) : std::string(key.hf);
   throw_error(ErrorCode::kCorruptData, "{}: The key '{}' is missing.", config_path_, name);
+}
+
+std::optional<std::vector<double>> ModelFile::find_floats(ConfigKey key) const {
+  return find_list<double>(key, &json::is_number, "numbers");
+}
+
+std::optional<std::vector<std::string>> ModelFile::find_strings(ConfigKey key) const {
+  return find_list<std::string>(key, &json::is_string, "strings");
+}
+
+template <typename T>
+std::optional<std::vector<T>> ModelFile::find_list(ConfigKey key, bool (json::*is_type)() const,
+                                                   const char* type_name) const {
+  if (gguf_ || key.hf.empty()) return std::nullopt;
+  const json* value = find_json(key.hf);
+  if (value == nullptr) return std::nullopt;
+  std::vector<T> items;
+  bool fits = value->is_array();
+  if (fits) {
+    for (const json& item : *value) {
+      fits = fits && (item.*is_type)();
+      if (fits) items.push_back(item.get<T>());
+    }
+  }
+  if (!fits) {
+    throw_error(ErrorCode::kCorruptData, "{}: The key '{}' is {}, but a list of {} is expected.",
+                config_path_, key.hf, printable_json(*value), type_name);
+  }
+  return items;
 }
 
 int64_t ModelFile::read_int(ConfigKey key) const {
@@ -256,7 +294,8 @@ std::vector<std::string> ModelFile::list_files() const {
 
 const WeightInfo* ModelFile::find(std::string_view name) const {
   const auto found = weights_.find(name);
-  return found == weights_.end() ? nullptr : &found->second.info;
+  if (found != weights_.end()) return &found->second.info;
+  return assembled_ ? assembled_->find(name) : nullptr;
 }
 
 std::vector<std::string> ModelFile::list_names() const {
@@ -265,10 +304,15 @@ std::vector<std::string> ModelFile::list_names() const {
   return names;
 }
 
+bool ModelFile::is_assembled(std::string_view name) const {
+  return weights_.find(name) == weights_.end() && assembled_ && assembled_->find(name) != nullptr;
+}
+
 std::span<const std::byte> ModelFile::bytes(std::string_view name) const {
   const auto found = weights_.find(name);
-  RLX_CHECK(found != weights_.end(), "no weight is named '{}'", name);
-  return found->second.bytes;
+  if (found != weights_.end()) return found->second.bytes;
+  RLX_CHECK(is_assembled(name), "no weight is named '{}'", name);
+  return assembled_->bytes(name);
 }
 
 }  // namespace rlx

@@ -18,6 +18,8 @@
 
 namespace rlx {
 
+class AssembledWeights;
+
 enum class ModelFormat : uint8_t { kGguf, kSafetensors };
 
 // A configuration value's name in both formats. `gguf` starting with '.' gets the architecture in
@@ -52,6 +54,9 @@ class ModelFile final : public WeightStore {
   std::optional<std::string> find_string(ConfigKey key) const;
   // One number or a list of them.
   std::optional<std::vector<int64_t>> find_ints(ConfigKey key) const;
+  // Lists, of config.json only: families whose GGUF files have such a list do without.
+  std::optional<std::vector<double>> find_floats(ConfigKey key) const;
+  std::optional<std::vector<std::string>> find_strings(ConfigKey key) const;
   // The same, but an absent value throws kCorruptData naming it.
   int64_t read_int(ConfigKey key) const;
   double read_float(ConfigKey key) const;
@@ -65,9 +70,14 @@ class ModelFile final : public WeightStore {
   int64_t mapped_bytes() const;
   std::vector<std::string> list_files() const;
 
+  // Besides the tensors of the files, those that are assembled from several of them; see
+  // assembled_weights.h. list_names leaves these out: their parts are in it.
   const WeightInfo* find(std::string_view name) const override;
   std::vector<std::string> list_names() const override;
+  // An assembled weight is put together at the first call. Any thread may call.
   std::span<const std::byte> bytes(std::string_view name) const override;
+  // Whether the weight takes memory of its own, because it is not in a file as it is used.
+  bool is_assembled(std::string_view name) const;
 
  private:
   struct Entry {
@@ -84,6 +94,9 @@ class ModelFile final : public WeightStore {
   std::optional<T> find_value(ConfigKey key,
                               std::optional<T> (GgufFile::*find_gguf)(std::string_view) const,
                               bool (nlohmann::json::*is_type)() const, const char* type_name) const;
+  template <typename T>
+  std::optional<std::vector<T>> find_list(ConfigKey key, bool (nlohmann::json::*is_type)() const,
+                                          const char* type_name) const;
   [[noreturn]] void fail_missing(ConfigKey key) const;
 
   std::string path_, architecture_, config_path_;
@@ -92,6 +105,7 @@ class ModelFile final : public WeightStore {
   std::unique_ptr<nlohmann::json> config_;             // of a folder
   std::unique_ptr<nlohmann::json> generation_config_;  // of a folder; null object when absent
   std::map<std::string, Entry, std::less<>> weights_;
+  std::unique_ptr<AssembledWeights> assembled_;  // of a folder; null otherwise
 };
 
 }  // namespace rlx
