@@ -157,6 +157,25 @@ struct GraphBuilder::Parts {
     }
     return {ref.index};
   }
+
+  // The type of a new input or state, whose name must be free.
+  TensorType check_source(const std::string& name, std::string_view type_text) const {
+    TensorType type = parse_tensor_type(type_text);
+    upper_bound_bytes(type, graph.symbols());  // throws for a symbol that is not declared
+    for (const Node& node : graph.nodes()) {
+      const Input* input = node.op.as<Input>();
+      const State* state = node.op.as<State>();
+      if ((input != nullptr && input->name == name) || (state != nullptr && state->name == name)) {
+        throw_error(ErrorCode::kInvalidArgument, "The graph has {} '{}' already.",
+                    input != nullptr ? "an input" : "a state", name);
+      }
+    }
+    return type;
+  }
+
+  void check_dims(const Op& op) const {
+    for (const Dim& dim : op.list_dims()) dim.upper_bound(graph.symbols());
+  }
 };
 
 GraphBuilder::GraphBuilder(const std::string& name)
@@ -175,11 +194,11 @@ void GraphBuilder::symbol(const std::string& name, int64_t upper, int64_t lower)
 }
 
 GraphBuilder::Ref GraphBuilder::input(const std::string& name, std::string_view type) {
-  return {parts_->builder.add_input(name, parse_tensor_type(type)).index};
+  return {parts_->builder.add_input(name, parts_->check_source(name, type)).index};
 }
 
 GraphBuilder::Ref GraphBuilder::state(const std::string& name, std::string_view type) {
-  return {parts_->builder.add_state(name, parse_tensor_type(type)).index};
+  return {parts_->builder.add_state(name, parts_->check_source(name, type)).index};
 }
 
 GraphBuilder::Ref GraphBuilder::constant(const Array& array) {
@@ -210,6 +229,7 @@ std::vector<GraphBuilder::Ref> GraphBuilder::ops(std::string_view name,
   for (Ref input : inputs) values.push_back(parts_->find(input));
   std::vector<Ref> outputs;
   const Op op = parse_op(name, attributes, all_ops());
+  parts_->check_dims(op);
   for (ValueId output : parts_->builder.add_many(op, std::move(values))) {
     outputs.push_back({output.index});
   }

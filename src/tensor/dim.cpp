@@ -7,7 +7,26 @@
 
 namespace rlx {
 
+namespace {
+
+// Letters, digits and '_', the first no digit: what an expression can spell.
+bool is_symbol_name(std::string_view name) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), is_word);
+}
+
+}  // namespace
+
 void SymbolTable::declare(Symbol symbol) {
+  if (!is_symbol_name(symbol.name)) {
+    throw_error(
+        ErrorCode::kInvalidArgument,
+        "'{}' cannot name a symbol: letters, digits and '_' are expected, not first a digit.",
+        symbol.name);
+  }
   if (symbol.lower < 0 || symbol.upper < symbol.lower) {
     throw_error(ErrorCode::kInvalidArgument,
                 "Symbol '{}' has the bounds {} to {}, but 0 <= lower <= upper is expected.",
@@ -165,8 +184,8 @@ bool divide_exactly(const Dim& a, const Dim& b, Dim& quotient) {
       if (place == rest.end()) return false;
       rest.erase(place);
     }
-    Dim factor = negates ? checked_mul(term.coefficient, -1)
-                         : term.coefficient / divisor.coefficient;
+    Dim factor =
+        negates ? checked_mul(term.coefficient, -1) : term.coefficient / divisor.coefficient;
     for (std::string& name : rest) factor = factor * Dim::symbol(std::move(name));
     result = result + factor;
     return true;
