@@ -27,8 +27,7 @@ struct Symbol {
 // The symbols of one graph, in order of declaration.
 class SymbolTable {
  public:
-  // Throws kInvalidArgument for bad bounds, a name that no expression can spell, or one declared
-  // twice with other bounds.
+  // Throws kInvalidArgument for bad bounds or a name declared twice with other bounds.
   void declare(Symbol symbol);
 
   const Symbol* find(std::string_view name) const;  // null when absent
