@@ -90,11 +90,13 @@ std::string read_stdin() {
   std::string text;
   char buffer[1 << 16];
   while (true) {
-    // A signal ends the wait, whatever its handler asks of system calls; a read would go on.
+    // A signal may come just before the wait begins, so the wait is short and the flag looked at
+    // again.
     pollfd stdin_event{STDIN_FILENO, POLLIN, 0};
-    const int ready = poll(&stdin_event, 1, -1);
+    constexpr int kWaitMilliseconds = 100;
+    const int ready = poll(&stdin_event, 1, kWaitMilliseconds);
     if (interrupted.load()) throw Error(ErrorCode::kCancelled, "Stopped while reading stdin.");
-    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t count = ready < 0 ? -1 : read(STDIN_FILENO, buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw_error(ErrorCode::kIo, "Cannot read stdin: {}.", std::strerror(errno));
