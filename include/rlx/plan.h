@@ -25,6 +25,9 @@ struct PlanReport {
   std::vector<PlanSegment> segments;  // weights, state, io, work
   int64_t arena_bytes = 0;            // one allocation: state, io and work
   int64_t mapped_weight_bytes = 0;    // of the weights: used where the file lies
+  // Of the weights: put together in memory, because the file holds them in parts (experts one by
+  // one, MXFP4 blocks apart from their scales).
+  int64_t assembled_weight_bytes = 0;
   std::vector<std::string> weight_files;
   std::string state_description;  // such as "key/value cache, f16, 6 layers x 1,024 rows"
   int64_t num_steps = 0;

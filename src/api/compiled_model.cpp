@@ -67,6 +67,14 @@ std::string describe_state(const Program& program) {
                      group_digits(type.shape[1].constant()));
 }
 
+int64_t count_assembled_bytes(const Program& program, const ModelFile& file) {
+  int64_t bytes = 0;
+  for (const NamedValue& weight : program.weights) {
+    if (file.is_assembled(weight.name)) bytes += file.find(weight.name)->size_bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 PlanReport make_plan_report(const Program& program, const ModelFile* file) {
@@ -77,8 +85,11 @@ PlanReport make_plan_report(const Program& program, const ModelFile* file) {
                                segment.lower_bound_bytes, segment.optimal});
   }
   report.arena_bytes = program.plan.arena_bytes;
-  report.mapped_weight_bytes = program.plan.mapped_weight_bytes;
-  if (file != nullptr) report.weight_files = file->list_files();
+  if (file != nullptr) {
+    report.weight_files = file->list_files();
+    report.assembled_weight_bytes = count_assembled_bytes(program, *file);
+  }
+  report.mapped_weight_bytes = program.plan.mapped_weight_bytes - report.assembled_weight_bytes;
   report.state_description = describe_state(program);
   report.num_steps = static_cast<int64_t>(program.instructions.size());
   report.peak_step = program.plan.peak_step;

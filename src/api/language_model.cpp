@@ -119,10 +119,11 @@ LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 LanguageModel::~LanguageModel() = default;
 
 LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOptions& options) {
-  auto parts =
-      std::make_unique<Parts>(compile_model(ModelFile::open(path), make_graph_options(options),
-                                            make_target_options(options)),
-                              options.all_logits);
+  const std::shared_ptr<const ModelFile> file = ModelFile::open(path);
+  check_decoder(*file);
+  auto parts = std::make_unique<Parts>(
+      compile_model(file, make_graph_options(options), make_target_options(options)),
+      options.all_logits);
   if (options.load_tokenizer) {
     parts->tokenizer.emplace(load_tokenizer(*parts->model.file));
     if (parts->tokenizer->vocab_size() > parts->vocab_size) {

@@ -23,10 +23,14 @@ std::string describe_segment(const PlanReport& report, const PlanSegment& segmen
     if (report.weight_files.size() > 1) {
       files += fmt::format(" and {} more", report.weight_files.size() - 1);
     }
-    const int64_t constants = segment.size_bytes - report.mapped_weight_bytes;
-    return fmt::format(
-        "mapped from {}{}", files,
-        constants > 0 ? fmt::format(", and {} B of constants", group_digits(constants)) : "");
+    const int64_t constants =
+        segment.size_bytes - report.mapped_weight_bytes - report.assembled_weight_bytes;
+    std::string text = "mapped from " + files;
+    if (report.assembled_weight_bytes > 0) {
+      text += fmt::format(", {} B assembled", group_digits(report.assembled_weight_bytes));
+    }
+    if (constants > 0) text += fmt::format(", and {} B of constants", group_digits(constants));
+    return text;
   }
   if (segment.name == "state") return report.state_description;
   if (segment.name != "work") return "";

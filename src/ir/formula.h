@@ -20,7 +20,7 @@
 
 namespace rlx {
 
-// name, number of arguments
+// clang-format off
 #define RLX_FORMULA_OPS(X)                                                                     \
   X(neg, 1)                                                                                    \
   X(abs, 1)                                                                                    \
@@ -29,7 +29,7 @@ namespace rlx {
       X(cos, 1) X(tan, 1) X(tanh, 1) X(erf, 1) X(logical_not, 1) X(add, 2) X(sub, 2) X(mul, 2) \
           X(div, 2) X(rem, 2) X(pow, 2) X(min, 2) X(max, 2) X(equal, 2) X(less, 2)             \
               X(less_equal, 2) X(logical_and, 2) X(logical_or, 2) X(logical_xor, 2) X(select, 3)
-
+// clang-format on
 enum class FormulaOp : uint8_t {
   input,     // the formula's input number `a`
   constant,  // `value`

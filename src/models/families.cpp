@@ -36,6 +36,17 @@ Graph build_graph(const ModelFile& file, const GraphOptions& options) {
               file.path(), file.architecture(), known);
 }
 
+void check_decoder(const ModelFile& file) {
+  for (const ModelFamily& family : model_families()) {
+    if (family.is_encoder && family.name == file.architecture()) {
+      throw_error(ErrorCode::kUnsupported,
+                  "{}: A model of the architecture '{}' is an encoder: it takes tensors and writes "
+                  "no text.",
+                  file.path(), family.name);
+    }
+  }
+}
+
 void check_gated_silu(const ModelFile& file) {
   static constexpr std::string_view kSilu[] = {"silu", "swish"};
   check_choice(file, {"", "hidden_act"}, kSilu);

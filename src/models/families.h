@@ -23,6 +23,9 @@ std::span<const ModelFamily> model_families();
 // tensors; the file is in the context.
 Graph build_graph(const ModelFile& file, const GraphOptions& options);
 
+// Throws kUnsupported when the file's model is an encoder, which writes no text.
+void check_decoder(const ModelFile& file);
+
 // Throws kUnsupported unless the gates of the feed-forward are SiLU, as the name says or by
 // default.
 void check_gated_silu(const ModelFile& file);

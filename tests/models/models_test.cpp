@@ -202,6 +202,16 @@ TEST(Bert, GivesASequenceTheSameResultWithAndWithoutOthers) {
   }
 }
 
+TEST(Bert, IsRefusedAsALanguageModel) {
+  try {
+    LanguageModel::load(kBert);
+    FAIL() << "nothing is thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("'bert' is an encoder"));
+  }
+}
+
 TEST(ModelFamilies, AreListedWhenOneIsUnknown) {
   TemporaryFolder folder;
   write_file(folder.path("config.json"), R"({"model_type": "rwkv"})");

@@ -71,6 +71,8 @@ struct TokenizeOptions {
 
 // Each returns the exit code: 0, or 130 when Ctrl-C stopped it.
 int run(const RunOptions& options);
+// The part of run that takes tensors instead of text.
+int run_tensors(const RunOptions& options);
 int inspect(const InspectOptions& options);
 int plan(const PlanOptions& options);
 int tokenize(const TokenizeOptions& options);

@@ -23,6 +23,7 @@ ordered_json to_json(const SavedPlan& plan) {
   }
   out["arena_bytes"] = report.arena_bytes;
   out["mapped_weight_bytes"] = report.mapped_weight_bytes;
+  out["assembled_weight_bytes"] = report.assembled_weight_bytes;
   out["weight_files"] = report.weight_files;
   out["state"] = report.state_description;
   out["steps"] = report.num_steps;

@@ -185,55 +185,47 @@ HWY_INLINE __m128 add_partial_sums(__m256 a, __m256 b, __m256 c, __m256 d) {
   return _mm_add_ps(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1));
 }
 
-// C columns (1 or 4), whose bytes come as C streams.
-template <class F, int C>
-HWY_INLINE void dot_columns(const uint8_t* w, int64_t w_stride, int64_t depth,
-                            const QuantizedRow& row, float* out) {
-  __m256 s0 = _mm256_setzero_ps(), s1 = s0, s2 = s0, s3 = s0;
+// Bytes between what is read and what is asked of memory: about 200 ns at 10 GB/s. Hardware
+// prefetching alone gives half of the speed, since it stops at each page. Columns are read one
+// after the other, as one stream: four interleaved streams were 10 to 30 % slower.
+constexpr uintptr_t kPrefetchBytes = 2048;
+
+template <int64_t kBytes>
+HWY_INLINE void prefetch(const uint8_t* at) {
+  // The lines may lie beyond the weight, even beyond its mapping: nothing is read there.
+  const uintptr_t ahead = reinterpret_cast<uintptr_t>(at) + kPrefetchBytes;
+  for (uintptr_t i = 0; i < kBytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + i), _MM_HINT_T0);
+  }
+}
+
+template <class F>
+HWY_INLINE float dot_column(const uint8_t* w, int64_t depth, const QuantizedRow& row) {
+  __m256 sums = _mm256_setzero_ps();
   const int64_t groups = depth / (kQuantBlock * kQuantGroup);
-  const uint8_t* group = w;
-  int64_t block = 0;
-  for (int64_t g = 0; g < groups; ++g) {
-    s0 = add_group<F>(group, row, block, s0);
-    if constexpr (C > 1) {
-      s1 = add_group<F>(group + w_stride, row, block, s1);
-      s2 = add_group<F>(group + 2 * w_stride, row, block, s2);
-      s3 = add_group<F>(group + 3 * w_stride, row, block, s3);
-    }
-    group += F::kBytes;
-    block += kQuantGroup;
+  for (int64_t g = 0; g < groups; ++g, w += F::kBytes) {
+    prefetch<F::kBytes>(w);
+    sums = add_group<F>(w, row, g * kQuantGroup, sums);
   }
   if constexpr (F::kGroupBlocks > 1) {
-    const int64_t blocks = depth / kQuantBlock - block;
+    const int64_t blocks = depth / kQuantBlock - groups * kQuantGroup;
     if (blocks > 0) {
-      uint8_t tail[C][F::kBytes] = {};
-      for (int c = 0; c < C; ++c) {
-        std::memcpy(tail[c], group + c * w_stride, static_cast<size_t>(blocks * F::kBlockBytes));
-      }
-      s0 = add_group<F>(tail[0], row, block, s0);
-      if constexpr (C > 1) {
-        s1 = add_group<F>(tail[1], row, block, s1);
-        s2 = add_group<F>(tail[2], row, block, s2);
-        s3 = add_group<F>(tail[3], row, block, s3);
-      }
+      uint8_t tail[F::kBytes] = {};
+      std::memcpy(tail, w, static_cast<size_t>(blocks * F::kBlockBytes));
+      sums = add_group<F>(tail, row, groups * kQuantGroup, sums);
     }
   }
-  const __m128 sums = add_partial_sums(s0, s1, s2, s3);
-  if constexpr (C > 1) {
-    _mm_storeu_ps(out, sums);
-  } else {
-    out[0] = _mm_cvtss_f32(sums);
-  }
+  // ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+  const __m256 pairs = _mm256_hadd_ps(sums, sums);
+  const __m256 quads = _mm256_hadd_ps(pairs, pairs);
+  return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1)));
 }
 
 template <class F>
 void dot(const std::byte* weights, int64_t w_stride, int64_t columns, int64_t depth,
          const QuantizedRow& row, float* out) {
   const auto* w = reinterpret_cast<const uint8_t*>(weights);
-  int64_t c = 0;
-  for (; c + 4 <= columns; c += 4)
-    dot_columns<F, 4>(w + c * w_stride, w_stride, depth, row, out + c);
-  for (; c < columns; ++c) dot_columns<F, 1>(w + c * w_stride, w_stride, depth, row, out + c);
+  for (int64_t c = 0; c < columns; ++c) out[c] = dot_column<F>(w + c * w_stride, depth, row);
 }
 
 // --- strips of 16 columns ------------------------------------------------------------------------
@@ -373,6 +365,10 @@ struct Sums {
   __m256i s00, s01, s10, s11, s20, s21, s30, s31;
 };
 
+// Keeps gcc from reordering sums of integers: it would form the products of all steps first and run
+// out of registers (3 times slower).
+HWY_INLINE void pin(__m256i& v) { asm("" : "+x"(v)); }
+
 // One step of all rows: products of the lanes of w with the lane that each row has there.
 template <int R, bool kWide, bool kFirst>
 HWY_INLINE void add_step(Sums& s, const std::byte* w, const std::byte* const* x, int64_t offset) {
@@ -386,6 +382,7 @@ HWY_INLINE void add_step(Sums& s, const std::byte* w, const std::byte* const* x,
       const __m256i product = _mm256_maddubs_epi16(weights, codes);
       sum = kFirst ? product : _mm256_add_epi16(sum, product);
     }
+    pin(sum);
   };
   const auto load = [&](int r) HWY_ATTR_AVX2 {
     int lane;

@@ -1,0 +1,77 @@
+#include "machine_peak.h"
+
+#include "backends/cpu/kernels/simd.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "machine_peak.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace rlx::bench::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+int64_t RunMultiplyAdds(int64_t count, float* sink) {
+  const hn::ScalableTag<float> d;
+  const auto x = hn::Set(d, sink[0]), y = hn::Set(d, sink[1]);
+  auto a = hn::Set(d, 0.1f), b = a, c = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a;
+  for (int64_t n = 0; n < count; ++n) {
+    a = hn::MulAdd(a, x, y);
+    b = hn::MulAdd(b, x, y);
+    c = hn::MulAdd(c, x, y);
+    e = hn::MulAdd(e, x, y);
+    f = hn::MulAdd(f, x, y);
+    g = hn::MulAdd(g, x, y);
+    h = hn::MulAdd(h, x, y);
+    i = hn::MulAdd(i, x, y);
+    j = hn::MulAdd(j, x, y);
+    k = hn::MulAdd(k, x, y);
+  }
+  const auto sum = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)),
+                           hn::Add(hn::Add(f, g), hn::Add(hn::Add(h, i), hn::Add(j, k))));
+  sink[2] = hn::GetLane(sum);
+  return count * 20 * static_cast<int64_t>(hn::Lanes(d));
+}
+
+float ReadAll(const float* from, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t part = count / 4 / (2 * lanes) * (2 * lanes);
+  auto a = hn::Zero(d), b = a, c = a, e = a;
+  for (int64_t i = 0; i < part; i += 2 * lanes) {
+    a = hn::Or(a, hn::Or(hn::LoadU(d, from + i), hn::LoadU(d, from + i + lanes)));
+    b = hn::Or(b, hn::Or(hn::LoadU(d, from + part + i), hn::LoadU(d, from + part + i + lanes)));
+    c = hn::Or(
+        c, hn::Or(hn::LoadU(d, from + 2 * part + i), hn::LoadU(d, from + 2 * part + i + lanes)));
+    e = hn::Or(
+        e, hn::Or(hn::LoadU(d, from + 3 * part + i), hn::LoadU(d, from + 3 * part + i + lanes)));
+  }
+  return hn::GetLane(hn::Or(hn::Or(a, b), hn::Or(c, e)));
+}
+
+}  // namespace
+}  // namespace rlx::bench::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rlx::bench {
+
+HWY_EXPORT(RunMultiplyAdds);
+HWY_EXPORT(ReadAll);
+
+int64_t run_multiply_adds(int64_t count) {
+  volatile float values[2] = {0.5f, 0.25f};
+  float sink[3] = {values[0], values[1], 0};
+  const int64_t operations = HWY_DYNAMIC_DISPATCH(RunMultiplyAdds)(count, sink);
+  values[0] = sink[2];
+  return operations;
+}
+
+float read_all(std::span<const std::byte> bytes) {
+  return HWY_DYNAMIC_DISPATCH(ReadAll)(reinterpret_cast<const float*>(bytes.data()),
+                                       static_cast<int64_t>(bytes.size() / sizeof(float)));
+}
+
+}  // namespace rlx::bench
+#endif
