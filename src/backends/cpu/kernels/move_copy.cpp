@@ -97,12 +97,15 @@ void copy_runs(const CopyDims& dims, T* to, const T* from, Range range) {
 }
 
 // A transposition: `from` is contiguous along dimension `across`, `to` along the innermost. Square
-// blocks keep the cache lines of both sides until all of their elements have moved.
+// blocks pass through a buffer, so that each cache line of either side is touched once: with
+// strides of a power of two the lines of a block share one set of the cache and would push each
+// other out.
 template <typename T>
 void copy_transposed(const CopyDims& dims, int across, T* to, const T* from, int thread,
                      int num_threads) {
   constexpr int64_t kBlock =
       64 / static_cast<int64_t>(sizeof(T)) < 16 ? 16 : 64 / static_cast<int64_t>(sizeof(T));
+  alignas(64) T block[kBlock * kBlock];
   const int inner = dims.rank - 1;
   const int64_t rows = dims.extents[across], columns = dims.extents[inner];
   const int64_t row_blocks = (rows + kBlock - 1) / kBlock;
@@ -123,10 +126,13 @@ void copy_transposed(const CopyDims& dims, int across, T* to, const T* from, int
     }
     const int64_t num_rows = std::min(kBlock, rows - row);
     const int64_t num_columns = std::min(kBlock, columns - column);
+    for (int64_t c = 0; c < num_columns; ++c) {
+      const T* in = from + f + c * dims.from[inner];
+      for (int64_t r = 0; r < num_rows; ++r) block[r * kBlock + c] = in[r];
+    }
     for (int64_t r = 0; r < num_rows; ++r) {
-      T* out = to + t + r * dims.to[across];
-      const T* in = from + f + r;
-      for (int64_t c = 0; c < num_columns; ++c) out[c] = in[c * dims.from[inner]];
+      std::memcpy(to + t + r * dims.to[across], block + r * kBlock,
+                  static_cast<size_t>(num_columns) * sizeof(T));
     }
   }
 }

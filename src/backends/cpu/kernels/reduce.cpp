@@ -19,8 +19,9 @@ namespace {
 // A long reduction is cut into parts of this many elements, which threads share.
 constexpr int64_t kPart = 16384;
 constexpr int64_t kMinElementsToSplit = 8192;
-// Neighbouring columns that are reduced together.
-constexpr int64_t kColumns = 128;
+// Neighbouring columns that are reduced together: a row of them spans pages' worth of cache lines,
+// and their f64 totals fit beside it in the first-level cache.
+constexpr int64_t kColumns = 256;
 
 enum class Reduction { kSum, kMean, kMax, kMin, kProd };
 
@@ -239,6 +240,27 @@ void reduce_rows(const KernelCall& call, Reduction reduction, const ReducePlan& 
   }
 }
 
+// totals[i] = combine(totals[i], row[i]), the choice made outside of the loop.
+template <typename T>
+void add_row(Reduction reduction, const T* row, Accumulator<T>* totals, int64_t n) {
+  using A = Accumulator<T>;
+  switch (reduction) {
+    case Reduction::kSum:
+    case Reduction::kMean:
+      for (int64_t i = 0; i < n; ++i) totals[i] = fn::add(totals[i], static_cast<A>(row[i]));
+      break;
+    case Reduction::kMax:
+      for (int64_t i = 0; i < n; ++i) totals[i] = fn::max(totals[i], static_cast<A>(row[i]));
+      break;
+    case Reduction::kMin:
+      for (int64_t i = 0; i < n; ++i) totals[i] = fn::min(totals[i], static_cast<A>(row[i]));
+      break;
+    case Reduction::kProd:
+      for (int64_t i = 0; i < n; ++i) totals[i] = fn::mul(totals[i], static_cast<A>(row[i]));
+      break;
+  }
+}
+
 // The innermost dimension is kept: blocks of neighbouring outputs are reduced side by side.
 template <typename T>
 void reduce_columns(const KernelCall& call, Reduction reduction, const ReducePlan& plan) {
@@ -262,13 +284,7 @@ void reduce_columns(const KernelCall& call, Reduction reduction, const ReducePla
     totals.fill(identity<A>(reduction, x.dtype));
     for (int64_t row = 0; row < plan.reduced.total; ++row) {
       load(data + plan.reduced.offset(row) * size, stride, tile.data(), n);
-      if (reduction == Reduction::kSum || reduction == Reduction::kMean) {
-        for (int64_t i = 0; i < n; ++i) totals[i] = fn::add(totals[i], static_cast<A>(tile[i]));
-      } else {
-        for (int64_t i = 0; i < n; ++i) {
-          totals[i] = combine<A>(reduction, totals[i], static_cast<A>(tile[i]));
-        }
-      }
+      add_row<T>(reduction, tile.data(), totals.data(), n);
     }
     for (int64_t i = 0; i < n; ++i) {
       store_result<T>(reduction, totals[i], plan.reduced.total, call.output(0),
@@ -412,10 +428,36 @@ void run_argmin(const KernelCall& call) {
 
 // ---- cumulative_sum
 
-// One lane per column of a block; T is the accumulator.
+// One lane along the innermost axis, in tiles; T is the accumulator.
 template <typename T>
-void sum_lanes(const CumulativeSum& op, const TensorView& x, const TensorView& y, int64_t from,
-               int64_t to, int axis, int64_t columns, int64_t x_step, int64_t y_step) {
+void sum_row(const CumulativeSum& op, const TensorView& x, const TensorView& y, int64_t from,
+             int64_t to) {
+  constexpr int64_t kTile = 256;
+  const TileLoad load = find_tile_load(x.dtype, tile_type<T>());
+  const TileStore store = find_tile_store(tile_type<T>(), y.dtype);
+  const int64_t x_size = bytes_per_block(x.dtype), y_size = bytes_per_block(y.dtype);
+  const int64_t length = x.last_extent(0), x_step = x.last_stride(0);
+  const int64_t num_tiles = (length + kTile - 1) / kTile;
+  std::array<T, kTile> values;
+  T total(0);
+  for (int64_t k = 0; k < num_tiles; ++k) {
+    const int64_t at = (op.reverse ? num_tiles - 1 - k : k) * kTile;
+    const int64_t n = std::min(kTile, length - at);
+    load(x.data + (from + at * x_step) * x_size, x_step, values.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      T& value = values[op.reverse ? n - 1 - i : i];
+      const T before = total;
+      total = fn::add(total, value);
+      value = op.exclusive ? before : total;
+    }
+    store(values.data(), y.data + (to + at) * y_size, n);
+  }
+}
+
+// One lane per column of a block, along another axis than the innermost.
+template <typename T>
+void sum_columns(const CumulativeSum& op, const TensorView& x, const TensorView& y, int64_t from,
+                 int64_t to, int axis, int64_t columns) {
   const TileLoad load = find_tile_load(x.dtype, tile_type<T>());
   const TileStore store = find_tile_store(tile_type<T>(), y.dtype);
   const int64_t x_size = bytes_per_block(x.dtype), y_size = bytes_per_block(y.dtype);
@@ -424,17 +466,14 @@ void sum_lanes(const CumulativeSum& op, const TensorView& x, const TensorView& y
   totals.fill(T(0));
   for (int64_t k = 0; k < length; ++k) {
     const int64_t row = op.reverse ? length - 1 - k : k;
-    load(x.data + (from + row * x.strides[axis]) * x_size, x_step, values.data(), columns);
+    load(x.data + (from + row * x.strides[axis]) * x_size, x.last_stride(0), values.data(),
+         columns);
     for (int64_t i = 0; i < columns; ++i) {
       const T before = totals[i];
       totals[i] = fn::add(totals[i], values[i]);
       values[i] = op.exclusive ? before : totals[i];
     }
-    std::byte* out = y.data + (to + row * y.strides[axis]) * y_size;
-    for (int64_t i = 0; y_step != 1 && i < columns; ++i) {
-      store(&values[i], out + i * y_step * y_size, 1);
-    }
-    if (y_step == 1) store(values.data(), out, columns);
+    store(values.data(), y.data + (to + row * y.strides[axis]) * y_size, columns);
   }
 }
 
@@ -445,32 +484,37 @@ void run_cumulative_sum(const KernelCall& call) {
   const int64_t total = x.num_elements();
   if (total == 0) return;
   const int axis = static_cast<int>(op.axis < 0 ? op.axis + x.rank : op.axis);
+  const int inner = x.rank - 1;
   const int num_threads = total < kMinElementsToSplit ? 1 : call.num_threads;
   if (call.thread >= num_threads) return;
-  // Columns are the innermost other axis than the one summed along.
-  int across = axis == x.rank - 1 ? axis - 1 : x.rank - 1;
-  const int64_t columns = across < 0 ? 1 : x.extents[across];
-  const int64_t x_step = across < 0 ? 1 : x.strides[across];
-  const int64_t y_step = across < 0 ? 1 : y.strides[across];
+  const bool is_row = axis == inner;
+  const int64_t columns = is_row ? 1 : x.extents[inner];
   const int64_t blocks = (columns + kColumns - 1) / kColumns;
   const int64_t outer = total / (columns * x.extents[axis]);
   const Range range = split_range(outer * blocks, call.thread, num_threads);
   for (int64_t item = range.begin; item < range.end; ++item) {
     const int64_t column = item % blocks * kColumns;
-    int64_t rest = item / blocks, from = column * x_step, to = column * y_step;
-    for (int i = x.rank - 1; i >= 0; --i) {
-      if (i == axis || i == across) continue;
+    int64_t rest = item / blocks, from = column * x.strides[inner], to = column;
+    for (int i = inner; i >= 0; --i) {
+      if (i == axis || (i == inner && !is_row)) continue;
       from += rest % x.extents[i] * x.strides[i];
       to += rest % x.extents[i] * y.strides[i];
       rest /= x.extents[i];
     }
     const int64_t n = std::min(kColumns, columns - column);
+    auto run = [&]<typename T>(T) {
+      if (is_row) {
+        sum_row<T>(op, x, y, from, to);
+      } else {
+        sum_columns<T>(op, x, y, from, to, axis, n);
+      }
+    };
     if (is_float(x.dtype)) {
-      sum_lanes<double>(op, x, y, from, to, axis, n, x_step, y_step);
+      run(double{});
     } else if (x.dtype == DType::kU64) {
-      sum_lanes<uint64_t>(op, x, y, from, to, axis, n, x_step, y_step);
+      run(uint64_t{});
     } else {
-      sum_lanes<int64_t>(op, x, y, from, to, axis, n, x_step, y_step);
+      run(int64_t{});
     }
   }
 }
