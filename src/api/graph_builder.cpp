@@ -4,6 +4,7 @@
 
 #include "api/compiled_model.h"
 #include "backends/cpu/session.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "ir/text.h"
@@ -16,7 +17,12 @@ namespace {
 template <typename T>
 Array make_array(DType dtype, std::vector<int64_t> shape, std::span<const T> values) {
   int64_t elements = 1;
-  for (int64_t extent : shape) elements *= extent;
+  for (int64_t extent : shape) {
+    if (extent < 0) {
+      throw_error(ErrorCode::kInvalidArgument, "An extent is {}, but expected at least 0.", extent);
+    }
+    elements = checked_mul(elements, extent);
+  }
   if (elements != static_cast<int64_t>(values.size())) {
     throw_error(ErrorCode::kInvalidArgument, "{} values are given for a shape of {} elements.",
                 values.size(), elements);

@@ -284,8 +284,11 @@ int main_checked(int argc, char** argv) {
   };
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForVersion& error) {
+    fmt::print("{}\n", error.what());
+    return 0;
   } catch (const CLI::ParseError& error) {
-    // Help and version come this way too, with exit code 0.
+    // Help comes this way too, with exit code 0.
     if (error.get_exit_code() == 0) return app.exit(error);
     // A mistyped option is the likelier cause of whatever is missing.
     const CLI::App* command = find_given();
