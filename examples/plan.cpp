@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     std::printf("%s\n", to_string(report).c_str());
 
     // The same figures for programs: the longest of these contexts that fits into a budget.
-    const int64_t budget_bytes = 6 * 1000 * 1000;
+    const int64_t budget_bytes = 3 * 1000 * 1000;
     for (const int64_t context : {1024, 512, 256, 128}) {
       const rlx::PlanReport plan =
           rlx::LanguageModel::plan(path, {.context = context, .max_tokens = 128});
