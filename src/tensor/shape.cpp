@@ -36,6 +36,10 @@ TensorType parse_tensor_type(std::string_view text) {
   while (!list.empty()) {
     const size_t comma = list.find(',');
     type.shape.push_back(parse_dim(list.substr(0, comma)));
+    if (type.shape.back().is_constant() && type.shape.back().constant() < 0) {
+      throw_error(ErrorCode::kInvalidArgument, "'{}' has the negative extent {}.", text,
+                  type.shape.back().constant());
+    }
     if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
   }
