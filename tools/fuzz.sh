@@ -9,14 +9,14 @@ seconds=${1:-10}
 [ $# -gt 0 ] && shift
 
 cmake --preset fuzz > /dev/null
-cmake --build --preset fuzz --target fuzzers
-
 if [ $# -eq 0 ]; then
   for source in tests/fuzz/*_fuzzer.cpp; do
     name=$(basename "$source" _fuzzer.cpp)
     set -- "$@" "$name"
   done
 fi
+
+cmake --build --preset fuzz --target $(printf 'fuzz_%s ' "$@")
 
 mkdir -p build/fuzz/artifacts
 failed=""
