@@ -195,7 +195,7 @@ void Widen(const void* from, DType dtype, int64_t count, float* out) {
     case DType::kBF16:
       return WidenAs<BF16>(from, count, out);
     default:
-      std::memcpy(out, from, static_cast<size_t>(count) * sizeof(float));
+      std::copy_n(static_cast<const float*>(from), count, out);
   }
 }
 
@@ -248,7 +248,7 @@ void Narrow(const float* from, int64_t count, DType dtype, void* to) {
       for (; i < count; ++i) raw[i] = f32_to_bf16(from[i]);
       break;
     default:
-      std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+      std::copy_n(from, count, static_cast<float*>(to));
   }
 }
 

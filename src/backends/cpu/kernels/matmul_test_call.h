@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <span>
@@ -164,7 +165,7 @@ inline KernelError run_kernel(std::span<const Kernel> kernels, const Op& op,
     constexpr int64_t kGuard = 256;
     AlignedBytes storage(size + kGuard);
     std::byte* scratch = storage.data();
-    std::memset(out.bytes.data(), 0xff, out.bytes.size());
+    std::fill(out.bytes.begin(), out.bytes.end(), std::byte{0xff});
     std::vector<const TensorView*> input_pointers;
     for (const TensorView& view : inputs) input_pointers.push_back(&view);
     const TensorView* outputs[] = {&out.view};
