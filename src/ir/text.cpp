@@ -5,6 +5,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/checked.h"
+
 namespace rlx {
 namespace {
 
@@ -451,13 +453,22 @@ class Parser {
       return data;
     }
     std::vector<int64_t> shape;
-    for (const Dim& extent : type.shape) shape.push_back(extent.constant());
-    ReferenceTensor tensor = make_reference_tensor(type.dtype, std::move(shape));
-    const int64_t elements = tensor.num_elements();
+    int64_t elements = 1;
+    for (const Dim& extent : type.shape) {
+      shape.push_back(extent.constant());
+      elements = checked_mul(elements, shape.back());
+    }
+    // A few letters of text must not ask for all the memory there is.
+    constexpr int64_t kMaxSplatElements = int64_t{1} << 24;
+    if (pending_.splat && elements > kMaxSplatElements) {
+      throw_error(ErrorCode::kOutOfRange, "{} has {} elements, but a splat has at most {}.",
+                  to_string(type), elements, kMaxSplatElements);
+    }
     if (!pending_.splat && static_cast<int64_t>(pending_.numbers.size()) != elements) {
       throw_error(ErrorCode::kInvalidArgument, "{} numbers are given, but {} has {} elements.",
                   pending_.numbers.size(), to_string(type), elements);
     }
+    ReferenceTensor tensor = make_reference_tensor(type.dtype, std::move(shape));
     for (int64_t i = 0; i < elements; ++i) {
       set_element(tensor, i, pending_.numbers[pending_.splat ? 0 : i]);
     }

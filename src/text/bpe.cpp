@@ -57,34 +57,53 @@ void Bpe::add_merges(std::span<const Merge> merges) {
                 kNoRank - 1);
   }
   pairs_.assign(std::bit_ceil(std::max<size_t>(16, 2 * merges.size())), {kEmptyPair, kNoRank, -1});
-  const size_t mask = pairs_.size() - 1;
+  // Each merge looks up three texts. They go in batches; `joined` holds a batch's results.
+  constexpr size_t kBatch = Vocab::kMaxBatch / 3;
+  std::array<std::string_view, 3 * kBatch> texts;
+  std::array<int32_t, 3 * kBatch> ids;
   std::string joined;
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const auto [left, right] = merges[rank];
-    std::string_view tail = right;
-    if (!options_.continuing_subword_prefix.empty() &&
-        tail.starts_with(options_.continuing_subword_prefix)) {
-      tail.remove_prefix(options_.continuing_subword_prefix.size());
+  for (size_t first = 0; first < merges.size(); first += kBatch) {
+    const std::span<const Merge> batch =
+        merges.subspan(first, std::min(kBatch, merges.size() - first));
+    size_t joined_bytes = 0;
+    for (const auto& [left, right] : batch) joined_bytes += left.size() + right.size();
+    joined.clear();
+    joined.reserve(joined_bytes);  // so that the views stay valid
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const auto [left, right] = batch[i];
+      const size_t begin = joined.size();
+      joined += left;
+      joined += without_subword_prefix(right);
+      texts[3 * i] = left;
+      texts[3 * i + 1] = right;
+      texts[3 * i + 2] = std::string_view(joined).substr(begin);
     }
-    joined.assign(left);
-    joined.append(tail);
-    const int32_t left_id = vocab_.find_in_model(left);
-    const int32_t right_id = vocab_.find_in_model(right);
-    const int32_t merged_id = vocab_.find_in_model(joined);
-    if (left_id == Vocab::kNone || right_id == Vocab::kNone || merged_id == Vocab::kNone) {
-      const std::string_view missing = left_id == Vocab::kNone    ? left
-                                       : right_id == Vocab::kNone ? right
-                                                                  : std::string_view(joined);
-      throw_error(ErrorCode::kCorruptData,
-                  "Merge {} joins '{}' and '{}', but '{}' is not in the vocabulary.", rank, left,
-                  right, missing);
+    vocab_.find_in_model(std::span(texts).first(3 * batch.size()),
+                         std::span(ids).first(3 * batch.size()));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      for (size_t part = 3 * i; part < 3 * i + 3; ++part) {
+        if (ids[part] != Vocab::kNone) continue;
+        throw_error(ErrorCode::kCorruptData,
+                    "Merge {} joins '{}' and '{}', but '{}' is not in the vocabulary.", first + i,
+                    batch[i].left, batch[i].right, texts[part]);
+      }
+      insert_pair(pair_key(ids[3 * i], ids[3 * i + 1]), static_cast<int32_t>(first + i),
+                  ids[3 * i + 2]);
     }
-    const uint64_t key = pair_key(left_id, right_id);
-    size_t at = pair_hash(key) & mask;
-    while (pairs_[at].pair != kEmptyPair && pairs_[at].pair != key) at = (at + 1) & mask;
-    // A pair that is listed twice keeps its later rank, as in the reference (a map insert).
-    pairs_[at] = {key, static_cast<int32_t>(rank), merged_id};
   }
+}
+
+std::string_view Bpe::without_subword_prefix(std::string_view token) const {
+  const std::string& prefix = options_.continuing_subword_prefix;
+  return token.starts_with(prefix) ? token.substr(prefix.size()) : token;
+}
+
+void Bpe::insert_pair(uint64_t pair, int32_t rank, int32_t merged_id) {
+  const size_t mask = pairs_.size() - 1;
+  size_t at = pair_hash(pair) & mask;
+  while (pairs_[at].pair != kEmptyPair && pairs_[at].pair != pair) at = (at + 1) & mask;
+  // A pair that is listed twice keeps its later rank, as in the reference (a map insert).
+  pairs_[at] = {pair, rank, merged_id};
 }
 
 Bpe::Ranked Bpe::find_merge(int32_t left, int32_t right) const {

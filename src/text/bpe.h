@@ -47,6 +47,8 @@ class Bpe final : public TokenModel {
   };
 
   void add_merges(std::span<const Merge> merges);
+  void insert_pair(uint64_t pair, int32_t rank, int32_t merged_id);
+  std::string_view without_subword_prefix(std::string_view token) const;
   Ranked find_merge(int32_t left, int32_t right) const;
   void append_characters(std::string_view piece, std::vector<int32_t>& symbols) const;
   void append_decorated_characters(std::string_view piece, std::vector<int32_t>& symbols) const;

@@ -89,6 +89,7 @@ class Loader {
     with_context("tokenizer.ggml.tokens", [&] {
       parts_->vocab.extend_to(static_cast<int32_t>(tokens.size()));
       for (size_t id = 0; id < tokens.size(); ++id) {
+        if (id + 16 < tokens.size()) parts_->vocab.prefetch(tokens[id + 16]);
         if (tokens[id].empty()) continue;
         const int32_t type = type_of(id);
         parts_->vocab.add(static_cast<int32_t>(id), tokens[id],

