@@ -13,6 +13,7 @@
 
 #include "rlx/dtype.h"
 #include "rlx/plan.h"
+#include "rlx/sampling.h"
 
 namespace rlx {
 
@@ -28,15 +29,27 @@ struct LanguageModelOptions {
   bool load_tokenizer = true;        // false: token ids only
 };
 
+// The steps of the choice run in the order of docs/generation.md: bias, penalties, top-k, typical,
+// top-p, min-p, temperature.
 struct GenerateOptions {
   int64_t max_new_tokens = 128;  // negative: until the context is full
   float temperature = 0.8f;      // 0: always the likeliest token
   int32_t top_k = 40;            // 0: off
+  float typical_p = 1.0f;        // 1: off
   float top_p = 0.95f;
   float min_p = 0.05f;
-  float repeat_penalty = 1.0f;
+  float repeat_penalty = 1.0f;  // 1: off
+  float presence_penalty = 0;   // off a logit whose token is among the last repeat_last_n tokens
+  float frequency_penalty = 0;  // the same, times the number of occurrences
   int32_t repeat_last_n = 64;
+  std::vector<LogitBias> logit_bias;
   uint64_t seed = 0;
+  // Text that ends the generation and is not part of the result. UTF-8, none empty.
+  std::vector<std::string> stop;
+  double max_seconds = 0;  // of the whole call, looked at after each token; 0: no limit
+  // Begin with the longest prefix of the prompt that the cache holds from before, instead of
+  // running it again. The result is the same.
+  bool reuse_prefix = false;
   // Called with each piece of text as it is made, whole UTF-8 characters; may be empty.
   std::function<void(std::string_view piece)> on_text;
   // Called as the prompt goes through the model, with the tokens read so far and in all; may be
@@ -46,16 +59,30 @@ struct GenerateOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-enum class StopReason : uint8_t { kEndToken, kMaxTokens, kContextFull, kCancelled };
+enum class StopReason : uint8_t {
+  kEndToken,
+  kMaxTokens,
+  kContextFull,
+  kCancelled,
+  kStopString,
+  kMaxTime,
+};
 const char* to_string(StopReason reason);
 
 struct GenerateResult {
-  std::string text;
-  std::vector<int32_t> tokens;  // generated, the end token excluded
+  std::string text;  // up to the stop string, if one ended it
+  std::vector<int32_t>
+      tokens;  // generated, the end token excluded; a stop string's tokens included
   StopReason stop_reason = StopReason::kMaxTokens;
   int64_t prompt_tokens = 0;
+  int64_t reused_tokens = 0;    // of the prompt, that the cache held already
   double prompt_seconds = 0;    // until the first token was chosen
   double generate_seconds = 0;  // from then on
+};
+
+struct TokenizeOptions {
+  bool add_special = true;    // put the tokens around the text that the model expects
+  bool parse_special = true;  // read special tokens that are written in the text
 };
 
 // Movable. One caller at a time; several models may be used from several threads.
@@ -72,8 +99,11 @@ class LanguageModel {
   static PlanReport plan(const std::string& path, const LanguageModelOptions& options = {});
 
   // Starts anew with the prompt and writes on from it. Throws kOutOfRange when the prompt does not
-  // fit the context.
+  // fit the context, and kInvalidArgument for an option out of its range and for logits that are
+  // not numbers, naming the step.
   GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
+  // The same for a prompt of token ids, to which nothing is added.
+  GenerateResult generate(std::span<const int32_t> prompt, const GenerateOptions& options = {});
 
   // Appends tokens to what the model has read and returns the logits: of the last token, or with
   // `all_logits` of each token of the call ([tokens, vocabulary], at most max_tokens tokens then).
@@ -81,9 +111,15 @@ class LanguageModel {
   std::span<const float> evaluate(std::span<const int32_t> tokens);
   // Forgets what was read.
   void reset();
+  // Forgets what was read after the first `num_tokens` tokens. Throws kOutOfRange when fewer were
+  // read.
+  void rewind(int64_t num_tokens);
   int64_t num_past_tokens() const;
+  // The tokens that were read and are in the cache. Valid until the next call that reads or
+  // forgets.
+  std::span<const int32_t> past_tokens() const;
 
-  std::vector<int32_t> tokenize(std::string_view text) const;
+  std::vector<int32_t> tokenize(std::string_view text, const TokenizeOptions& options = {}) const;
   std::string detokenize(std::span<const int32_t> tokens) const;
 
   int64_t vocab_size() const;

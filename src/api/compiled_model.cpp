@@ -1,5 +1,7 @@
 #include "api/compiled_model.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/group_digits.h"
 #include "base/mapped_file.h"
@@ -142,6 +144,29 @@ Tokenizer load_tokenizer(const ModelFile& file) {
   const std::string_view text(reinterpret_cast<const char*>(json.bytes().data()),
                               json.bytes().size());
   return make_tokenizer_from_json(text, path);
+}
+
+std::vector<int32_t> list_end_tokens(const ModelFile& file, const Tokenizer* tokenizer) {
+  std::vector<int32_t> tokens = file.list_end_tokens();
+  if (file.gguf() == nullptr) return tokens;
+  const auto append = [&](int32_t id) {
+    if (std::find(tokens.begin(), tokens.end(), id) == tokens.end()) tokens.push_back(id);
+  };
+  if (const auto id = file.gguf()->find_int("tokenizer.ggml.eom_token_id")) {
+    if (*id >= 0 && *id <= INT32_MAX) append(static_cast<int32_t>(*id));
+  }
+  if (tokenizer == nullptr) return tokens;
+  // Models whose turns have several messages end a turn with one of the first two, and only a
+  // message with <|end|>.
+  const bool has_messages =
+      tokenizer->find_token("<|return|>") && tokenizer->find_token("<|call|>");
+  for (const char* text : {"<|return|>", "<|call|>", "<|eot_id|>", "<|eom_id|>", "<|im_end|>",
+                           "<|end|>", "<end_of_turn>", "<|endoftext|>"}) {
+    if (has_messages && std::string_view(text) == "<|end|>") continue;
+    const auto id = tokenizer->find_token(text);
+    if (id && tokenizer->is_special(*id)) append(*id);
+  }
+  return tokens;
 }
 
 }  // namespace rlx

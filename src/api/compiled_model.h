@@ -38,4 +38,8 @@ PlanReport make_plan_report(const Program& program, const ModelFile* file);
 // carries none.
 Tokenizer load_tokenizer(const ModelFile& file);
 
+// Ids that end a text: those that the file declares and, for a GGUF file, which has room for a few
+// only, the special tokens that models use as the end of a turn.
+std::vector<int32_t> list_end_tokens(const ModelFile& file, const Tokenizer* tokenizer);
+
 }  // namespace rlx

@@ -45,18 +45,39 @@ void check_option(const char* name, T value, bool in_range, const char* range) {
 
 Sampler::Sampler(const SamplerOptions& options, int32_t vocab_size) : options_(options) {
   const SamplerOptions& o = options_;
-  check_option("temperature", o.temperature, std::isfinite(o.temperature) && o.temperature >= 0,
-               "finite and at least 0");
-  check_option("top_k", o.top_k, o.top_k >= 0, "at least 0");
-  check_option("top_p", o.top_p, o.top_p >= 0 && o.top_p <= 1, "in [0, 1]");
-  check_option("min_p", o.min_p, o.min_p >= 0 && o.min_p <= 1, "in [0, 1]");
+  const auto check_finite = [](const char* name, float value) {
+    check_option(name, value, std::isfinite(value), "finite");
+  };
+  const auto check_fraction = [](const char* name, float value) {
+    check_option(name, value, value >= 0 && value <= 1, "in [0, 1]");
+  };
   check_option("repeat_penalty", o.repeat_penalty,
                std::isfinite(o.repeat_penalty) && o.repeat_penalty > 0, "finite and more than 0");
+  check_finite("frequency_penalty", o.frequency_penalty);
+  check_finite("presence_penalty", o.presence_penalty);
   check_option("repeat_last_n", o.repeat_last_n,
                o.repeat_last_n >= 0 && o.repeat_last_n <= kMaxRepeatLastN, "in [0, 1048576]");
+  check_option("top_k", o.top_k, o.top_k >= 0, "at least 0");
+  check_fraction("typical_p", o.typical_p);
+  check_fraction("top_p", o.top_p);
+  check_fraction("min_p", o.min_p);
+  check_option("temperature", o.temperature, std::isfinite(o.temperature) && o.temperature >= 0,
+               "finite and at least 0");
   if (vocab_size <= 0) {
     throw_error(ErrorCode::kInvalidArgument,
                 "The vocabulary size is {}, but a sampler needs at least one token.", vocab_size);
+  }
+  for (const LogitBias& bias : o.logit_bias) {
+    if (bias.token < 0 || bias.token >= vocab_size) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "The logit bias is for token {}, but the vocabulary has {} ids, from 0 on.",
+                  bias.token, vocab_size);
+    }
+    if (!(bias.bias <= std::numeric_limits<float>::max())) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "The logit bias of token {} is {}, but it must be finite or -inf.", bias.token,
+                  bias.bias);
+    }
   }
   const auto size = static_cast<size_t>(vocab_size);
   logits_.resize(size);
@@ -75,12 +96,23 @@ Sampler::Sampler(const SamplerOptions& options, int32_t vocab_size) : options_(o
 }
 
 int32_t Sampler::sample(std::span<const float> logits) {
-  copy_logits(logits);
-  penalize_repeats();
-  int32_t id = best_id();
+  int32_t id = checked_best_id(logits);
+  // Greedy choice of unchanged logits needs no copy: one pass has found it.
+  if (options_.temperature > 0 || changes_logits()) {
+    std::copy(logits.begin(), logits.end(), logits_.begin());
+    add_bias();
+    penalize_repeats();
+    const auto best = std::max_element(logits_.begin(), logits_.end());
+    if (*best == -std::numeric_limits<float>::infinity()) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "At step {} the logit bias excludes every token that the model allows.", step_);
+    }
+    max_logit_ = *best;
+    id = static_cast<int32_t>(best - logits_.begin());
+  }
   if (options_.temperature > 0) {
-    max_logit_ = logits_[static_cast<size_t>(id)];
     keep_top_k();
+    keep_typical();
     keep_top_p();
     keep_min_p();
     id = draw();
@@ -106,18 +138,22 @@ void Sampler::remember(int32_t id) {
   num_recent_ = std::min(num_recent_ + 1, recent_.size());
 }
 
-void Sampler::copy_logits(std::span<const float> logits) {
+bool Sampler::changes_logits() const {
+  return !options_.logit_bias.empty() || options_.repeat_penalty != 1.0f ||
+         options_.frequency_penalty != 0 || options_.presence_penalty != 0;
+}
+
+int32_t Sampler::checked_best_id(std::span<const float> logits) const {
   if (logits.size() != logits_.size()) {
     throw_error(ErrorCode::kInvalidArgument,
                 "At step {} there are {} logits, but the vocabulary has {} ids.", step_,
                 logits.size(), logits_.size());
   }
-  bool all_good = true, any_finite = false;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const float x = logits[i];
+  bool all_good = true;
+  float best = -std::numeric_limits<float>::infinity();
+  for (const float x : logits) {
     all_good &= x <= std::numeric_limits<float>::max();  // false for NaN and +inf
-    any_finite |= x >= std::numeric_limits<float>::lowest();
-    logits_[i] = x;
+    best = x > best ? x : best;
   }
   if (!all_good) {
     const auto bad = std::find_if(logits.begin(), logits.end(), [](float x) {
@@ -126,33 +162,42 @@ void Sampler::copy_logits(std::span<const float> logits) {
     throw_error(ErrorCode::kInvalidArgument, "At step {} the logit of token {} is {}.", step_,
                 bad - logits.begin(), std::isnan(*bad) ? "NaN" : "+inf");
   }
-  if (!any_finite) {
+  if (best == -std::numeric_limits<float>::infinity()) {
     throw_error(ErrorCode::kInvalidArgument,
                 "At step {} every logit is -inf, so no token can be chosen.", step_);
+  }
+  return static_cast<int32_t>(std::find(logits.begin(), logits.end(), best) - logits.begin());
+}
+
+void Sampler::add_bias() {
+  for (const LogitBias& bias : options_.logit_bias) {
+    float& logit = logits_[static_cast<size_t>(bias.token)];
+    logit = std::min(logit + bias.bias, std::numeric_limits<float>::max());
   }
 }
 
 void Sampler::penalize_repeats() {
   const float penalty = options_.repeat_penalty;
-  if (penalty == 1.0f) return;
-  // A token that occurs several times is penalised once: visited ids are marked in the candidate
-  // table, whose ids are not in use yet.
+  const float frequency = options_.frequency_penalty;
+  const float presence = options_.presence_penalty;
+  if (penalty == 1.0f && frequency == 0 && presence == 0) return;
+  // How often each recent token occurs is counted in the candidate table, whose ids are not in use
+  // yet.
+  const auto count_of = [&](size_t i) -> int32_t& {
+    return candidates_[static_cast<size_t>(recent_[i])].id;
+  };
+  for (size_t i = 0; i < num_recent_; ++i) count_of(i) = 0;
+  for (size_t i = 0; i < num_recent_; ++i) ++count_of(i);
   for (size_t i = 0; i < num_recent_; ++i) {
-    candidates_[static_cast<size_t>(recent_[i])].id = -1;
+    const int32_t count = count_of(i);
+    if (count == 0) continue;  // was penalised at its first occurrence
+    count_of(i) = 0;
+    float& logit = logits_[static_cast<size_t>(recent_[i])];
+    const float penalized = (logit > 0 ? logit / penalty : logit * penalty) -
+                            static_cast<float>(count) * frequency - presence;
+    // Only a penalty that rewards can leave the range; an excluded token stays excluded.
+    logit = std::min(penalized, std::numeric_limits<float>::max());
   }
-  for (size_t i = 0; i < num_recent_; ++i) {
-    const auto id = static_cast<size_t>(recent_[i]);
-    if (candidates_[id].id == 0) continue;
-    candidates_[id].id = 0;
-    const float logit = logits_[id];
-    const float penalized = logit > 0 ? logit / penalty : logit * penalty;
-    // Only a penalty below 1 can leave the range; an excluded token stays excluded.
-    logits_[id] = std::min(penalized, std::numeric_limits<float>::max());
-  }
-}
-
-int32_t Sampler::best_id() const {
-  return static_cast<int32_t>(std::max_element(logits_.begin(), logits_.end()) - logits_.begin());
 }
 
 void Sampler::keep_top_k() {
@@ -175,6 +220,41 @@ void Sampler::keep_top_k() {
     std::push_heap(heap, heap_end, is_better);
   }
   num_candidates_ = k;
+}
+
+void Sampler::keep_typical() {
+  if (options_.typical_p >= 1.0f) return;
+  // Meister et al., "Locally typical sampling", 2022: the surprise of a token is -ln p, and the
+  // tokens stay whose surprise is nearest to its mean, the entropy.
+  double total = 0, weighted_distance = 0;
+  for (size_t i = 0; i < num_candidates_; ++i) {
+    const double distance = static_cast<double>(candidates_[i].logit) - max_logit_;
+    const double weight = exp_of_nonpositive(distance);
+    total += weight;
+    if (weight > 0) weighted_distance += weight * distance;
+  }
+  // ln total - distance is the surprise, so ln total drops out of its difference to the mean.
+  const double mean_distance = weighted_distance / total;
+  const auto end = candidates_.begin() + static_cast<ptrdiff_t>(num_candidates_);
+  const auto strangeness = [&](const Candidate& c) {
+    return std::abs(static_cast<double>(c.logit) - max_logit_ - mean_distance);
+  };
+  std::sort(candidates_.begin(), end, [&](const Candidate& a, const Candidate& b) {
+    const double x = strangeness(a), y = strangeness(b);
+    return x != y ? x < y : is_better(a, b);
+  });
+  const double target = total * static_cast<double>(options_.typical_p);
+  double sum = 0;
+  size_t kept = 0;
+  do {
+    sum += exp_of_nonpositive(static_cast<double>(candidates_[kept].logit) - max_logit_);
+    ++kept;
+  } while (sum < target && kept < num_candidates_);
+  num_candidates_ = kept;
+  // The best token may be gone: it was too likely to be typical.
+  max_logit_ = std::min_element(candidates_.begin(),
+                                candidates_.begin() + static_cast<ptrdiff_t>(kept), is_better)
+                   ->logit;
 }
 
 void Sampler::keep_top_p() {

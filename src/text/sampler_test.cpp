@@ -135,6 +135,63 @@ TEST(Sampler, PenalizesRecentTokensOnce) {
   EXPECT_EQ(sampler.sample(std::vector<float>{1, 1.9f, 1.9f, 1.9f}), 0);
 }
 
+TEST(Sampler, AddsTheBiasFirst) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.logit_bias = {{0, -kInf}, {1, -1}, {1, -1}, {2, 0.5f}};
+  Sampler sampler(options, 4);
+  EXPECT_EQ(sampler.sample(std::vector<float>{9, 4, 1, 1.8f}), 1);
+  EXPECT_EQ(sampler.sample(std::vector<float>{9, 3, 1, 1.2f}), 2);
+  EXPECT_EQ(sampler.sample(std::vector<float>{9, -kInf, 1, 1.6f}), 3);
+  EXPECT_THAT(error_of([&] {
+                sampler.sample(std::vector<float>{9, -kInf, -kInf, -kInf});
+              }),
+              HasSubstr("At step 3 the logit bias excludes every token"));
+}
+
+TEST(Sampler, CountsForTheFrequencyPenaltyAndNotForThePresencePenalty) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.frequency_penalty = 1;
+  Sampler frequency(options, 3);
+  for (const int32_t id : {0, 0, 0, 1}) frequency.accept(id);
+  // 5 - 3 against 3.5 - 1.
+  EXPECT_EQ(frequency.sample(std::vector<float>{5, 3.5f, 0}), 1);
+  options.frequency_penalty = 0;
+  options.presence_penalty = 1;
+  Sampler presence(options, 3);
+  for (const int32_t id : {0, 0, 0, 1}) presence.accept(id);
+  EXPECT_EQ(presence.sample(std::vector<float>{5, 3.5f, 3.8f}), 0);
+  EXPECT_EQ(presence.sample(std::vector<float>{4, 3.5f, 3.8f}), 2);
+}
+
+TEST(Sampler, AppliesTheRepeatPenaltyBeforeTheOthers) {
+  SamplerOptions options;
+  options.temperature = 0;
+  options.repeat_penalty = 2;
+  options.presence_penalty = 1;
+  Sampler sampler(options, 2);
+  sampler.accept(0);
+  // 4 / 2 - 1 = 1; the other order would give 1.5.
+  EXPECT_EQ(sampler.sample(std::vector<float>{4, 1.2f}), 1);
+}
+
+TEST(Sampler, KeepsTheTypicalTokens) {
+  SamplerOptions options = plain();
+  const std::vector<float> logits = {std::log(0.2f), std::log(0.6f), std::log(0.1f) - 1e-3f,
+                                     std::log(0.1f)};
+  // Surprises 1.61, 0.51, 2.30, 2.30 with the mean 1.09: the order is 0 (0.52), 1 (0.58), 3, 2.
+  options.typical_p = 0.1f;
+  EXPECT_THAT(count_draws(options, logits, 200), testing::ElementsAre(testing::Key(0)));
+  options.typical_p = 0.5f;
+  auto counts = count_draws(options, logits, 40000);
+  EXPECT_THAT(counts, testing::ElementsAre(testing::Key(0), testing::Key(1)));
+  EXPECT_NEAR(counts[0], 10000, 500);
+  options.typical_p = 0.85f;
+  EXPECT_THAT(count_draws(options, logits, 2000),
+              testing::ElementsAre(testing::Key(0), testing::Key(1), testing::Key(3)));
+}
+
 TEST(Sampler, RepeatsItselfForOneSeedAndDiffersForAnother) {
   std::vector<float> logits(100);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 7);
@@ -157,6 +214,9 @@ TEST(Sampler, AllocatesNothingPerSample) {
     SamplerOptions options;
     options.top_k = top_k;
     options.repeat_penalty = 1.1f;
+    options.frequency_penalty = 0.1f;
+    options.logit_bias = {{17, 0.5f}};
+    options.typical_p = 0.9f;
     Sampler sampler(options, 5000);
     const int64_t before = num_allocations;
     for (int i = 0; i < 200; ++i) sampler.sample(logits);
@@ -200,6 +260,19 @@ TEST(Sampler, RefusesOptionsOutOfRange) {
   EXPECT_THAT(message([](auto& o) { o.min_p = -0.5f; }), HasSubstr("min_p is -0.5"));
   EXPECT_THAT(message([](auto& o) { o.repeat_penalty = 0; }), HasSubstr("repeat_penalty is 0"));
   EXPECT_THAT(message([](auto& o) { o.repeat_last_n = -1; }), HasSubstr("repeat_last_n is -1"));
+  EXPECT_THAT(message([](auto& o) { o.typical_p = 2; }), HasSubstr("typical_p is 2"));
+  EXPECT_THAT(message([](auto& o) { o.presence_penalty = NAN; }),
+              HasSubstr("presence_penalty is nan, but it must be finite"));
+  EXPECT_THAT(message([](auto& o) { o.frequency_penalty = kInf; }),
+              HasSubstr("frequency_penalty is inf"));
+  EXPECT_THAT(message([](auto& o) {
+                o.logit_bias = {{3, 1.0f}};
+              }),
+              HasSubstr("The logit bias is for token 3, but the vocabulary has 3 ids"));
+  EXPECT_THAT(message([](auto& o) {
+                o.logit_bias = {{1, NAN}};
+              }),
+              HasSubstr("The logit bias of token 1 is nan"));
   EXPECT_THAT(error_of([] { Sampler(SamplerOptions{}, 0); }), HasSubstr("vocabulary size is 0"));
   Sampler sampler(SamplerOptions{}, 3);
   EXPECT_THAT(error_of([&] { sampler.accept(3); }), HasSubstr("id 3 is out of range"));

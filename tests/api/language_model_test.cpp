@@ -171,6 +171,76 @@ TEST(Generate, StopsAtTheEndToken) {
   EXPECT_EQ(model.detokenize(result.tokens), result.text);
 }
 
+TEST(Generate, StopsBeforeAStopStringThatSpansTokens) {
+  LanguageModel model = load_demo();
+  GenerateOptions options = greedy(12);
+  options.stop = {"never written", "Jehoiakim the"};
+  std::string shown;
+  options.on_text = [&](std::string_view piece) { shown += piece; };
+  const GenerateResult result = model.generate(kBeginning, options);
+  EXPECT_EQ(result.text, " of the reign of ");
+  EXPECT_EQ(shown, result.text);
+  EXPECT_EQ(result.stop_reason, StopReason::kStopString);
+  EXPECT_GT(result.tokens.size(), 4u);
+  // What only looks like a stop string comes in the end.
+  options.stop = {"the son of Jacob"};
+  EXPECT_EQ(model.generate(kBeginning, options).text, " of the reign of Jehoiakim the son of J");
+}
+
+TEST(Generate, StopsWhenTheTimeIsOver) {
+  LanguageModel model = load_demo({.max_tokens = 1});
+  GenerateOptions options = greedy(-1);
+  options.max_seconds = 1e-9;
+  GenerateResult result = model.generate(kBeginning, options);
+  EXPECT_EQ(result.stop_reason, StopReason::kMaxTime);
+  EXPECT_TRUE(result.tokens.empty());
+  options.max_seconds = 3600;
+  EXPECT_EQ(model.generate(kBeginning, options).stop_reason, StopReason::kContextFull);
+  options.max_seconds = -1;
+  expect_error(ErrorCode::kInvalidArgument, "time limit is -1 seconds",
+               [&] { model.generate(kBeginning, options); });
+}
+
+TEST(Generate, ObeysTheBias) {
+  LanguageModel model = load_demo();
+  GenerateOptions options = greedy(6);
+  const GenerateResult plain = model.generate(kBeginning, options);
+  options.logit_bias = {{plain.tokens[2], -std::numeric_limits<float>::infinity()}};
+  const GenerateResult other = model.generate(kBeginning, options);
+  EXPECT_EQ(other.tokens[1], plain.tokens[1]);
+  EXPECT_EQ(std::count(other.tokens.begin(), other.tokens.end(), plain.tokens[2]), 0);
+  options.logit_bias = {{kVocab, 1.0f}};
+  expect_error(ErrorCode::kInvalidArgument, "token 2048, but the vocabulary has 2048",
+               [&] { model.generate(kBeginning, options); });
+}
+
+TEST(Generate, TakesTokensAsTheyAre) {
+  LanguageModel model = load_demo();
+  const std::vector<int32_t> tokens = model.tokenize(kBeginning);
+  EXPECT_EQ(model.generate(tokens, greedy(8)).tokens, model.generate(kBeginning, greedy(8)).tokens);
+  const std::vector<int32_t> bare = model.tokenize(kBeginning, {.add_special = false});
+  EXPECT_EQ(bare.size() + 1, tokens.size());
+  EXPECT_EQ(model.generate(bare, greedy(1)).prompt_tokens, 4);
+}
+
+TEST(Generate, ReusesThePrefixOfThePromptWithoutAChangeOfTheText) {
+  LanguageModel model = load_demo();
+  const std::string longer = std::string(kBeginning) + " was the word, and the word";
+  const GenerateResult fresh = model.generate(longer, greedy(12));
+  EXPECT_EQ(fresh.reused_tokens, 0);
+  GenerateOptions options = greedy(12);
+  options.reuse_prefix = true;
+  EXPECT_EQ(model.generate(kBeginning, options).reused_tokens, 4);
+  // The first text went on otherwise, so only its prompt is common.
+  const GenerateResult reused = model.generate(longer, options);
+  EXPECT_EQ(reused.reused_tokens, 5);
+  EXPECT_EQ(reused.tokens, fresh.tokens);
+  // The last token always runs, for its logits.
+  const GenerateResult again = model.generate(longer, options);
+  EXPECT_EQ(again.reused_tokens, again.prompt_tokens - 1);
+  EXPECT_EQ(again.tokens, fresh.tokens);
+}
+
 TEST(Generate, StopsWhenTheContextIsFull) {
   LanguageModel model = load_demo({.context = 16});
   const GenerateResult result = model.generate(kBeginning, greedy(-1));
@@ -465,6 +535,19 @@ TEST(Plan, PutsTheLargestValuesOfThePeakFirst) {
   EXPECT_LE(sum, plan.segment("work").size_bytes);
   EXPECT_GE(plan.peak_step, 0);
   EXPECT_LT(plan.peak_step, plan.num_steps);
+}
+
+TEST(Rewind, GoesBackToWhatWasReadBefore) {
+  LanguageModel model = load_demo();
+  const std::vector<int32_t> tokens = model.tokenize(kBeginning);
+  const std::vector<float> expected = copy(model.evaluate(tokens));
+  EXPECT_THAT(model.past_tokens(), testing::ElementsAreArray(tokens));
+  model.rewind(2);
+  EXPECT_EQ(model.num_past_tokens(), 2);
+  const auto again = model.evaluate(std::span(tokens).subspan(2));
+  EXPECT_THAT(again, testing::ElementsAreArray(expected));
+  expect_error(ErrorCode::kOutOfRange, "cannot go back to 6 tokens: it has read 5",
+               [&] { model.rewind(6); });
 }
 
 TEST(Version, HasThreeNumbers) {

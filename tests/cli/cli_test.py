@@ -112,6 +112,10 @@ class Usage(RlxTest):
                 (["run", MODEL, "-p", "x", "--min-p", "-0.5"], "--min-p"),
                 (["run", MODEL, "-p", "x", "--repeat-penalty", "0"], "--repeat-penalty"),
                 (["run", MODEL, "-p", "x", "--seed", "-1"], "--seed"),
+                (["run", MODEL, "-p", "x", "--typical", "2"], "--typical"),
+                (["run", MODEL, "-p", "x", "--logit-bias", "5"], "ID=VALUE"),
+                (["run", MODEL, "-p", "x", "--logit-bias", "5=inf"], "ID=VALUE"),
+                (["run", MODEL, "-p", "x", "--max-time", "0"], "--max-time"),
                 (["run", MODEL, "-p", "x", "--cache-type", "q8"], "--cache-type"),
                 (["run", MODEL, "-p", "x", "--input", "a=b.npy"], "excludes"),
                 (["run", MODEL, "--input", "a=b.npy", "-n", "3"], "excludes"),
@@ -173,6 +177,33 @@ class Text(RlxTest):
         arguments = ["-p", "holy holy holy holy", "-n", "16", "--temp", "0"]
         plain, _ = self.generate(*arguments)
         self.assertNotEqual(self.generate(*arguments, "--repeat-penalty", "1.8")[0], plain)
+
+    def test_the_other_penalties_change_the_text_too(self):
+        arguments = ["-p", "holy holy holy holy", "-n", "16", "--temp", "0"]
+        plain, _ = self.generate(*arguments)
+        for option in ("--presence-penalty", "--frequency-penalty"):
+            self.assertNotEqual(self.generate(*arguments, option, "4")[0], plain)
+            self.assertEqual(
+                self.generate(*arguments, option, "4", "--repeat-last-n", "0")[0], plain)
+
+    def test_a_bias_excludes_or_forces_a_token(self):
+        arguments = ["-p", "In the beginning", "-n", "4", "--temp", "0"]
+        token = self.ok("tokenize", MODEL, "--no-special", " of")[0].strip()
+        out, _ = self.generate(*arguments, "--logit-bias", f"{token}=-inf")
+        self.assertFalse(out.startswith(" of"), out)
+        out, _ = self.generate(*arguments, "--logit-bias", f"{token}=100")
+        self.assertEqual(out, " of of of of\n")
+        self.assertIn("token 5000", self.fails(1, "run", MODEL, *arguments, "--logit-bias", "5000=1"))
+
+    def test_a_stop_string_ends_the_text_and_is_not_printed(self):
+        out, err = self.generate("-p", "In the beginning", "-n", "12", "--temp", "0",
+                                 "--stop", "never", "--stop", "Jehoiakim the")
+        self.assertEqual(out, " of the reign of \n")
+        self.assertIn("stopped by: stop string", err)
+
+    def test_the_time_limit_ends_the_text(self):
+        _, err = self.generate("-p", "In the beginning", "-n", "-1", "--max-time", "0.000001")
+        self.assertIn("stopped by: time limit", err)
 
     def test_echo_puts_the_prompt_before_the_text(self):
         arguments = ["-p", "In the beginning", "-n", "6", "--temp", "0"]

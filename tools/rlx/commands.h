@@ -90,6 +90,9 @@ LanguageModelOptions fit_budget(const ModelOptions& options, const LanguageModel
 // "512", "64KiB", "1.5GiB", "2GB". Throws kInvalidArgument.
 int64_t parse_bytes(const std::string& text);
 
+// "13=-2.5" or "13=-inf". False when the text is something else.
+bool parse_logit_bias(const std::string& text, LogitBias& bias);
+
 // Writes the whole text to the file, or nothing: to another name first, which is then renamed.
 // Throws kIo.
 void write_file(const std::string& path, std::string_view text);

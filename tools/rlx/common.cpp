@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "base/error.h"
@@ -64,6 +65,17 @@ int64_t parse_bytes(const std::string& text) {
                 "'{}' is not a number of bytes; something like 2GiB or 500MB is expected.", text);
   }
   return static_cast<int64_t>(bytes);
+}
+
+bool parse_logit_bias(const std::string& text, LogitBias& bias) {
+  const char* end = text.data() + text.size();
+  const auto id = std::from_chars(text.data(), end, bias.token);
+  if (id.ec != std::errc() || bias.token < 0 || id.ptr == end || *id.ptr != '=') return false;
+  const char* begin = id.ptr + 1;
+  if (begin != end && *begin == '+') ++begin;
+  const auto value = std::from_chars(begin, end, bias.bias);
+  return value.ec == std::errc() && value.ptr == end &&
+         bias.bias <= std::numeric_limits<float>::max();
 }
 
 LanguageModelOptions fit_budget(const ModelOptions& options, const LanguageModelOptions& load) {

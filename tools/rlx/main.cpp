@@ -64,6 +64,13 @@ void add_budget_options(CLI::App& command, ModelOptions& options) {
       ->needs(budget);
 }
 
+// Whether the text is ID=VALUE; the message otherwise.
+std::string check_logit_bias(const std::string& text) {
+  LogitBias bias;
+  if (parse_logit_bias(text, bias)) return "";
+  return fmt::format("'{}' is not of the form ID=VALUE, such as 13=-2.5 or 13=-inf", text);
+}
+
 // Whether the text is NAME=FILE; the message otherwise.
 std::string check_named_file(const std::string& text) {
   const size_t equals = text.find('=');
@@ -71,23 +78,44 @@ std::string check_named_file(const std::string& text) {
   return fmt::format("'{}' is not of the form NAME=FILE.npy", text);
 }
 
-// The options that say how text is written; returns them, for they mean nothing to tensors.
-std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& options) {
-  GenerateOptions& generate = options.generate;
+// The options of the sampler, in the order of its steps.
+std::vector<CLI::Option*> add_sampling_options(CLI::App& command, GenerateOptions& generate) {
+  const auto add_bias = [&generate](const std::vector<std::string>& words) {
+    for (const std::string& word : words)
+      parse_logit_bias(word, generate.logit_bias.emplace_back());
+    return true;
+  };
   return {
-      command.add_option("-p,--prompt", options.prompt,
-                         "The text to go on from; '-' reads it from stdin"),
       command
-          .add_option("-n,--tokens", generate.max_new_tokens,
-                      "Tokens to write; -1: until the context is full")
-          ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
+          .add_option("--logit-bias", add_bias,
+                      "ID=VALUE: add to the logit of a token; -inf excludes it; repeatable")
+          ->type_name("ID=VALUE")
+          ->check(check_logit_bias)
+          ->expected(1)
+          ->take_all(),
+      command
+          .add_option("--repeat-penalty", generate.repeat_penalty,
+                      "Divide the logits of recent tokens; 1: off")
+          ->check(CLI::PositiveNumber)
           ->capture_default_str(),
       command
-          .add_option("--temp", generate.temperature, "Temperature; 0 takes the likeliest token")
-          ->check(CLI::NonNegativeNumber)
+          .add_option("--frequency-penalty", generate.frequency_penalty,
+                      "Take this off a logit for each time its token is recent")
+          ->capture_default_str(),
+      command
+          .add_option("--presence-penalty", generate.presence_penalty,
+                      "Take this off a logit if its token is recent")
+          ->capture_default_str(),
+      command.add_option("--repeat-last-n", generate.repeat_last_n, "Tokens that count as recent")
+          ->check(CLI::Range(0, 1 << 20))
           ->capture_default_str(),
       command.add_option("--top-k", generate.top_k, "Keep the k likeliest tokens; 0: all")
           ->check(CLI::NonNegativeNumber)
+          ->capture_default_str(),
+      command
+          .add_option("--typical", generate.typical_p,
+                      "Keep the tokens of the most usual surprise up to this sum; 1: off")
+          ->check(CLI::Range(0.0f, 1.0f))
           ->capture_default_str(),
       command.add_option("--top-p", generate.top_p, "Keep the likeliest tokens up to this sum")
           ->check(CLI::Range(0.0f, 1.0f))
@@ -98,19 +126,46 @@ std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& option
           ->check(CLI::Range(0.0f, 1.0f))
           ->capture_default_str(),
       command
-          .add_option("--repeat-penalty", generate.repeat_penalty,
-                      "Penalty on recent tokens; 1: off")
-          ->check(CLI::PositiveNumber)
-          ->capture_default_str(),
-      command.add_option("--repeat-last-n", generate.repeat_last_n, "Tokens that count as recent")
-          ->check(CLI::Range(0, 1 << 20))
+          .add_option("--temp", generate.temperature, "Temperature; 0 takes the likeliest token")
+          ->check(CLI::NonNegativeNumber)
           ->capture_default_str(),
       command
           .add_option("--seed", generate.seed,
                       "Seed of the sampler (default: a new one, which is printed)")
           ->check(CLI::NonNegativeNumber),
+  };
+}
+
+// When the writing ends.
+std::vector<CLI::Option*> add_stop_options(CLI::App& command, GenerateOptions& generate) {
+  return {
+      command
+          .add_option("-n,--tokens", generate.max_new_tokens,
+                      "Tokens to write; -1: until the context is full")
+          ->check(CLI::Range(int64_t{-1}, int64_t{1} << 40))
+          ->capture_default_str(),
+      command
+          .add_option("--stop", generate.stop,
+                      "Stop before this text, which is not printed; repeatable")
+          ->expected(1)
+          ->take_all(),
+      command.add_option("--max-time", generate.max_seconds, "Stop after this many seconds")
+          ->check(CLI::PositiveNumber),
+  };
+}
+
+// The options that say how text is written; returns them, for they mean nothing to tensors.
+std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& options) {
+  std::vector<CLI::Option*> all = {
+      command.add_option("-p,--prompt", options.prompt,
+                         "The text to go on from; '-' reads it from stdin"),
       command.add_flag("--echo", options.echo, "Print the prompt before the text"),
   };
+  for (CLI::Option* option : add_stop_options(command, options.generate)) all.push_back(option);
+  for (CLI::Option* option : add_sampling_options(command, options.generate)) {
+    all.push_back(option);
+  }
+  return all;
 }
 
 void add_run(CLI::App& app, RunOptions& options) {
@@ -135,6 +190,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       "Examples:\n"
       "  rlx run model.gguf -p \"In the beginning\" -n 64\n"
       "  rlx run model.gguf -p \"In the beginning\" --temp 0 --echo\n"
+      "  rlx run model.gguf -p \"Q: Why?\\nA:\" --stop \"Q:\" --max-time 10\n"
       "  cat question.txt | rlx run model.gguf -p - -n -1 > answer.txt\n"
       "  rlx run model-folder --input input_ids=ids.npy --output logits=logits.npy\n");
   command->parse_complete_callback([&options, command] {

@@ -1,0 +1,99 @@
+// What a LanguageModel holds: the compiled program, its session, and the tokens that its cache
+// stands for. Inside the library alone; the files that make up the class share it.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "api/compiled_model.h"
+#include "backends/cpu/session.h"
+#include "base/error.h"
+#include "rlx/language_model.h"
+
+namespace rlx {
+
+struct LanguageModel::Parts {
+  Parts(CompiledModel compiled, bool all_logits_of_run)
+      : model(std::move(compiled)),
+        all_logits(all_logits_of_run),
+        pool(std::make_shared<ThreadPool>(model.target.max_threads)),
+        session(cpu::make_session(model.program, model.file, pool, model.target)),
+        input_ids(find_input(*model.program, "input_ids")),
+        logits(find_output(*model.program, "logits")),
+        tokens_symbol(model.program->symbols.index_of("tokens")),
+        past_symbol(model.program->symbols.index_of("past")),
+        end_tokens(list_end_tokens(*model.file, nullptr)) {
+    const Program& program = *model.program;
+    extents.resize(program.symbols.symbols().size());
+    max_tokens = program.symbols.symbols()[tokens_symbol].upper;
+    context = program.symbols.symbols()[past_symbol].upper + 1;
+    vocab_size = program.values[program.outputs[logits].value].type.shape[2].constant();
+    past_tokens.reserve(static_cast<size_t>(context));  // a run allocates nothing
+  }
+
+  // One run over at most max_tokens tokens that follow the `past` ones.
+  void run_chunk(std::span<const int32_t> tokens) {
+    extents[tokens_symbol] = static_cast<int64_t>(tokens.size());
+    extents[past_symbol] = static_cast<int64_t>(past_tokens.size());
+    session->set_extents(extents).throw_if_failed();
+    const TensorView ids = session->input(input_ids);
+    for (size_t i = 0; i < tokens.size(); ++i) ids.as<int64_t>()[i] = tokens[i];
+    session->run().throw_if_failed();
+    past_tokens.insert(past_tokens.end(), tokens.begin(), tokens.end());
+  }
+
+  void check_tokens(std::span<const int32_t> tokens) const {
+    for (int32_t token : tokens) {
+      if (token < 0 || token >= vocab_size) {
+        throw_error(ErrorCode::kOutOfRange, "Token id {} is outside the vocabulary of {} tokens.",
+                    token, vocab_size);
+      }
+    }
+    if (static_cast<int64_t>(past_tokens.size() + tokens.size()) > context) {
+      throw_error(ErrorCode::kOutOfRange,
+                  "{} tokens after {} do not fit into the context of {} tokens.", tokens.size(),
+                  past_tokens.size(), context);
+    }
+  }
+
+  // Runs all tokens, max_tokens at a time, and tells `on_chunk` after each how many are done.
+  template <typename OnChunk>
+  void run_chunks(std::span<const int32_t> tokens, OnChunk&& on_chunk) {
+    for (size_t done = 0; done < tokens.size();) {
+      const size_t count = std::min(tokens.size() - done, static_cast<size_t>(max_tokens));
+      run_chunk(tokens.subspan(done, count));
+      done += count;
+      on_chunk(done);
+    }
+  }
+
+  // Rows of the cache after the first `num_tokens` count as empty from now on.
+  void rewind(int64_t num_tokens) { past_tokens.resize(static_cast<size_t>(num_tokens)); }
+
+  // The logits of the last run, [rows, vocabulary].
+  std::span<const float> last_logits(size_t rows) {
+    return {session->output(logits).as<float>(), rows * static_cast<size_t>(vocab_size)};
+  }
+
+  const Tokenizer& require_tokenizer() const {
+    if (!tokenizer) {
+      throw_error(ErrorCode::kNotFound, "{}: The model was loaded without a tokenizer.",
+                  model.file->path());
+    }
+    return *tokenizer;
+  }
+
+  CompiledModel model;
+  bool all_logits;
+  std::shared_ptr<ThreadPool> pool;
+  std::unique_ptr<Session> session;
+  std::optional<Tokenizer> tokenizer;
+  int input_ids, logits;
+  int32_t tokens_symbol, past_symbol;
+  std::vector<int32_t> end_tokens;
+  std::vector<int64_t> extents;
+  int64_t max_tokens = 0, context = 0, vocab_size = 0;
+  std::vector<int32_t> past_tokens;  // what the cache holds, in order
+};
+
+}  // namespace rlx
