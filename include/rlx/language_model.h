@@ -27,6 +27,9 @@ struct LanguageModelOptions {
   bool quantize_activations = true;  // multiply packed weights in int8; false: in float
   bool all_logits = false;           // keep the logits of every token of a run, not only the last
   bool load_tokenizer = true;        // false: token ids only
+  // Proves of each step that it reads only what was written and writes only what it declares; a
+  // fault blames the kernel and the value. Some hundred times slower.
+  bool poison = false;
 };
 
 // The steps of the choice run in the order of docs/generation.md: bias, penalties, top-k, typical,

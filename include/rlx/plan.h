@@ -30,6 +30,9 @@ struct PlanReport {
   int64_t assembled_weight_bytes = 0;
   std::vector<std::string> weight_files;
   std::string state_description;  // such as "key/value cache, f16, 6 layers x 1,024 rows"
+  // The least work that the model's own order of nodes needs, every concatenation copied; the
+  // compiler's order and places need no more.
+  int64_t unordered_bound_bytes = 0;
   int64_t num_steps = 0;
   int64_t peak_step = 0;
   std::string peak_source;

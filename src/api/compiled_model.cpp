@@ -93,6 +93,7 @@ PlanReport make_plan_report(const Program& program, const ModelFile* file) {
   }
   report.mapped_weight_bytes = program.plan.mapped_weight_bytes - report.assembled_weight_bytes;
   report.state_description = describe_state(program);
+  report.unordered_bound_bytes = program.plan.unordered_bound_bytes;
   report.num_steps = static_cast<int64_t>(program.instructions.size());
   report.peak_step = program.plan.peak_step;
   report.peak_source = program.plan.peak_source;

@@ -13,8 +13,7 @@ LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOp
   const std::shared_ptr<const ModelFile> file = ModelFile::open(path);
   check_decoder(*file);
   auto parts = std::make_unique<Parts>(
-      compile_model(file, make_graph_options(options), make_target_options(options)),
-      options.all_logits);
+      compile_model(file, make_graph_options(options), make_target_options(options)), options);
   if (options.load_tokenizer) {
     parts->tokenizer.emplace(load_tokenizer(*parts->model.file));
     if (parts->tokenizer->vocab_size() > parts->vocab_size) {

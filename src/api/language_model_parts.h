@@ -13,11 +13,12 @@
 namespace rlx {
 
 struct LanguageModel::Parts {
-  Parts(CompiledModel compiled, bool all_logits_of_run)
+  Parts(CompiledModel compiled, const LanguageModelOptions& options)
       : model(std::move(compiled)),
-        all_logits(all_logits_of_run),
+        all_logits(options.all_logits),
         pool(std::make_shared<ThreadPool>(model.target.max_threads)),
-        session(cpu::make_session(model.program, model.file, pool, model.target)),
+        session(cpu::make_session(model.program, model.file, pool, model.target,
+                                  {.poison = options.poison})),
         input_ids(find_input(*model.program, "input_ids")),
         logits(find_output(*model.program, "logits")),
         tokens_symbol(model.program->symbols.index_of("tokens")),

@@ -38,8 +38,14 @@ std::string describe_segment(const PlanReport& report, const PlanSegment& segmen
                          ? 100.0 * (segment.size_bytes - segment.lower_bound_bytes) /
                                static_cast<double>(segment.lower_bound_bytes)
                          : 0.0;
-  return fmt::format("bound {} B, gap {:.2f} %{}", group_digits(segment.lower_bound_bytes), gap,
-                     segment.optimal ? ", optimal" : "");
+  std::string text =
+      fmt::format("bound {} B, gap {:.2f} %{}", group_digits(segment.lower_bound_bytes), gap,
+                  segment.optimal ? ", optimal" : "");
+  if (report.unordered_bound_bytes > segment.lower_bound_bytes) {
+    text += fmt::format("; at least {} B in the model's own order",
+                        group_digits(report.unordered_bound_bytes));
+  }
+  return text;
 }
 
 }  // namespace

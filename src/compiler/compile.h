@@ -17,13 +17,15 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes;
   // Called after each pass with its name and the graph, when set.
   std::function<void(std::string_view pass, const Graph& graph)> dump;
-  // Limit of the placement search in nodes; see memory/place.h.
+  // Limit of the searches for an order and for a placement, in choices; see memory/place.h.
   int64_t plan_effort = 200000;
+  // Runs independent nodes in another order than the graph's where that needs less memory.
+  bool choose_order = true;
 };
 
 struct CompileResult {
   Program program;
-  Graph optimized;                  // the graph after all passes
+  Graph optimized;                  // the graph after all passes, in the program's order
   std::vector<PassTiming> timings;  // of the passes
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ops/elementwise.h"
+#include "ops/move.h"
 
 namespace rlx {
 namespace {
@@ -14,7 +15,8 @@ constexpr int32_t kAfterTheEnd = std::numeric_limits<int32_t>::max();
 
 class Lowering {
  public:
-  Lowering(const Graph& graph, const Target& target) : graph_(graph), target_(target) {}
+  Lowering(const Graph& graph, const Target& target, const LowerOptions& options)
+      : graph_(graph), target_(target), options_(options) {}
 
   Lowered run() {
     program().name = graph_.name();
@@ -32,10 +34,11 @@ class Lowering {
           lower_view(node);
           break;
         default:
-          lower_compute(node);
+          if (!options_.join_concatenations || !join_concatenation(node)) lower_compute(node);
       }
     }
     lower_outputs();
+    finish_parts();
     return std::move(lowered_);
   }
 
@@ -79,8 +82,14 @@ class Lowering {
   // Makes `value` stand for the graph's value, and keeps the storage alive for its users.
   void bind(ValueId id, int32_t value) {
     value_of_[id.index] = value;
-    int32_t& last = storage_last_user_[lowered_.storage_of_value[value]];
+    int32_t& last = storage_last_user_[find_whole(lowered_.storage_of_value[value])];
     last = std::max(last, last_user_[id.index]);
+  }
+
+  // The storage that holds the bytes of `storage`: itself, or what it is a part of in the end.
+  int32_t find_whole(int32_t storage) const {
+    while (lowered_.storages[storage].part_of >= 0) storage = lowered_.storages[storage].part_of;
+    return storage;
   }
 
   std::string name_of(ValueId id) const {
@@ -211,7 +220,9 @@ class Lowering {
     if (!choice) fail_unsupported(node, inputs, reasons);
 
     const int in_place = node.op.kind().in_place_input;
-    if (in_place >= 0) check_old_content(lowered_.storage_of_value[inputs[in_place]], node);
+    if (in_place >= 0) {
+      check_old_content(find_whole(lowered_.storage_of_value[inputs[in_place]]), node);
+    }
     std::vector<int32_t> outputs;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId id = node.outputs[i];
@@ -229,7 +240,7 @@ class Lowering {
   void check_old_content(int32_t storage, const Node& node) const {
     for (size_t i = 0; i < value_of_.size(); ++i) {
       const int32_t value = value_of_[i];
-      if (value < 0 || lowered_.storage_of_value[value] != storage) continue;
+      if (value < 0 || find_whole(lowered_.storage_of_value[value]) != storage) continue;
       const bool is_state = graph_.producer({static_cast<int32_t>(i)}).op.is<State>();
       if (is_state || last_user_[i] <= node_index_) continue;
       throw_error(ErrorCode::kUnsupported,
@@ -266,6 +277,7 @@ class Lowering {
     const ProgramValue& value = program().values[inputs[i]];
     const int32_t storage = lowered_.storage_of_value[inputs[i]];
     if (lowered_.storages[storage].segment != Segment::kWork) return false;
+    if (lowered_.storages[storage].part_of >= 0) return false;
     if (storage_last_user_[storage] != node_index_) return false;
     if (value.type.shape != type.shape ||
         bytes_per_block(value.type.dtype) != bytes_per_block(type.dtype)) {
@@ -273,12 +285,85 @@ class Lowering {
     }
     if (!value.layout.offset.is(0) || !is_contiguous(value.type.shape, value.layout)) return false;
     for (size_t k = 0; k < inputs.size(); ++k) {
-      if (lowered_.storage_of_value[inputs[k]] != storage || k == i) continue;
+      if (find_whole(lowered_.storage_of_value[inputs[k]]) != storage || k == i) continue;
       const ProgramValue& other = program().values[inputs[k]];
       const bool same = other.layout == value.layout && other.type == value.type;
       if (!same || k >= 32 || (choice.may_alias_inputs >> k & 1) == 0) return false;
     }
     return true;
+  }
+
+  // Makes the output of a concatenation from its parts' own bytes: possible where the parts follow
+  // one another in memory and begin at aligned places. A part that lies in bytes which cannot move
+  // there is copied.
+  bool join_concatenation(const Node& node) {
+    const Concat* concat = node.op.as<Concat>();
+    if (concat == nullptr) return false;
+    const TensorType& type = graph_.type(node.outputs[0]);
+    const size_t axis = concat->axis < 0 ? concat->axis + type.shape.size() : concat->axis;
+    for (size_t i = 0; i < axis; ++i) {
+      if (!type.shape[i].is(1)) return false;
+    }
+    std::vector<int64_t> offsets;
+    int64_t end = 0;
+    for (ValueId input : node.inputs) {
+      const TensorType& part = graph_.type(input);
+      if (end % target_.alignment_bytes() != 0) return false;
+      if (!std::ranges::all_of(part.shape, [](const Dim& d) { return d.is_constant(); })) {
+        return false;
+      }
+      offsets.push_back(end);
+      end = checked_add(end, upper_bound_bytes(part, graph_.symbols()));
+    }
+    const bool is_output = is_output_[node.outputs[0].index];
+    const int32_t whole = add_storage(is_output ? Segment::kIo : Segment::kWork, end);
+    const int32_t output =
+        add_value(whole, type, make_contiguous_layout(type.shape), name_of(node.outputs[0]), node);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      int32_t part = value_of_[node.inputs[i].index];
+      if (!may_become_part(part)) {
+        const ProgramValue original = program().values[part];
+        const Node copy_node{Op(Copy{}), {}, {}, node.source};
+        const int32_t place =
+            add_storage(Segment::kWork, upper_bound_bytes(original.type, graph_.symbols()));
+        part = add_value(place, original.type, make_contiguous_layout(original.type.shape),
+                         original.name + ".part", copy_node);
+        const int32_t from = value_of_[node.inputs[i].index];
+        emit(copy_node, {from}, {part}, choose(copy_node, {from}, {original.type}));
+      } else {
+        ++lowered_.num_joined_parts;
+      }
+      Storage& storage = lowered_.storages[lowered_.storage_of_value[part]];
+      storage.part_of = whole;
+      storage.part_offset_bytes = offsets[i];
+      storage_last_user_[whole] =
+          std::max(storage_last_user_[whole], storage_last_user_[lowered_.storage_of_value[part]]);
+    }
+    bind(node.outputs[0], output);
+    return true;
+  }
+
+  // True when the value is all of a storage of work that is not a part of something yet.
+  bool may_become_part(int32_t value) const {
+    const ProgramValue& part = lowered_.program.values[value];
+    const Storage& storage = lowered_.storages[lowered_.storage_of_value[value]];
+    return storage.segment == Segment::kWork && storage.part_of < 0 && part.layout.offset.is(0) &&
+           is_contiguous(part.type.shape, part.layout) &&
+           storage.size_bytes == upper_bound_bytes(part.type, graph_.symbols());
+  }
+
+  // A whole and its parts lie in one segment and stay until the last use of any of them.
+  void finish_parts() {
+    std::vector<Storage>& storages = lowered_.storages;
+    for (size_t i = 0; i < storages.size(); ++i) {
+      Storage& whole = storages[find_whole(static_cast<int32_t>(i))];
+      whole.last_step = std::max(whole.last_step, storages[i].last_step);
+    }
+    for (size_t i = 0; i < storages.size(); ++i) {
+      const Storage& whole = storages[find_whole(static_cast<int32_t>(i))];
+      storages[i].segment = whole.segment;
+      storages[i].last_step = whole.last_step;
+    }
   }
 
   void touch(int32_t value, int32_t at_step) {
@@ -322,6 +407,7 @@ class Lowering {
 
   const Graph& graph_;
   const Target& target_;
+  const LowerOptions options_;
   Lowered lowered_;
   int32_t node_index_ = 0;
   std::vector<int32_t> value_of_;           // program value by graph value
@@ -333,6 +419,8 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(const Graph& graph, const Target& target) { return Lowering(graph, target).run(); }
+Lowered lower(const Graph& graph, const Target& target, const LowerOptions& options) {
+  return Lowering(graph, target, options).run();
+}
 
 }  // namespace rlx

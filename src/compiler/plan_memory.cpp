@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "memory/check_placement.h"
+#include "memory/lower_bound.h"
 #include "memory/place.h"
 
 namespace rlx {
@@ -12,6 +13,37 @@ namespace {
 
 // Segments start at page boundaries of the arena.
 constexpr int64_t kPageBytes = 4096;
+
+// The storages of work in their order, then the scratch of the instructions that have some.
+memory::Joined make_work_problem(const Lowered& lowered, int64_t alignment_bytes) {
+  std::vector<memory::Value> values;
+  std::vector<int64_t> index_of_storage(lowered.storages.size(), -1);
+  int64_t count = 0;
+  for (size_t i = 0; i < lowered.storages.size(); ++i) {
+    if (lowered.storages[i].segment == Segment::kWork) index_of_storage[i] = count++;
+  }
+  for (const Storage& storage : lowered.storages) {
+    if (storage.segment != Segment::kWork) continue;
+    memory::Value value;
+    value.size_bytes = align_up(storage.size_bytes, alignment_bytes);
+    value.alignment = alignment_bytes;
+    // What no instruction touches occupies nothing.
+    value.start = std::max(storage.first_step, 0);
+    value.end = storage.first_step < 0 ? value.start : storage.last_step + 1;
+    if (storage.part_of >= 0 && storage.size_bytes > 0) {
+      value.alias_of = index_of_storage[storage.part_of];
+      value.alias_delta_bytes = storage.part_offset_bytes;
+    }
+    values.push_back(value);
+  }
+  for (size_t i = 0; i < lowered.program.instructions.size(); ++i) {
+    const int64_t size = lowered.program.instructions[i].scratch_bytes;
+    if (size == 0) continue;
+    const auto step = static_cast<int64_t>(i);
+    values.push_back({align_up(size, alignment_bytes), alignment_bytes, step, step + 1});
+  }
+  return memory::join_aliases(values);
+}
 
 class Planner {
  public:
@@ -48,55 +80,61 @@ class Planner {
   void stack(Segment which) {
     int64_t end = 0;
     for (Storage& storage : lowered_.storages) {
-      if (storage.segment != which) continue;
+      if (storage.segment != which || storage.part_of >= 0) continue;
       storage.offset_bytes = align_up(end, alignment_);
       end = checked_add(storage.offset_bytes, storage.size_bytes);
     }
     SegmentPlan& segment = plan().segment(which);
     segment.size_bytes = end;
     segment.lower_bound_bytes = end;
+    for (Storage& storage : lowered_.storages) {
+      if (storage.segment != which) continue;
+      int64_t offset = 0;
+      const Storage* whole = &storage;
+      for (; whole->part_of >= 0; whole = &lowered_.storages[whole->part_of]) {
+        offset += whole->part_offset_bytes;
+      }
+      storage.offset_bytes = whole->offset_bytes + offset;
+    }
   }
 
   void plan_work() {
-    memory::Problem problem;
-    std::vector<int64_t*> offsets;
+    const memory::Joined work = make_work_problem(lowered_, alignment_);
+    const memory::Placement placement = memory::place(work.problem, {.effort_nodes = effort_});
+    memory::check_placement(work.problem, placement);
+
     std::vector<PeakValue> owners;
     std::vector<std::pair<int32_t, int32_t>> steps;
-    auto add_unit = [&](int64_t size, int32_t first, int32_t last, int64_t* offset,
-                        PeakValue owner) {
-      memory::Unit unit;
-      unit.size_bytes = align_up(size, alignment_);
-      unit.alignment = alignment_;
-      unit.pieces.push_back({first, last + 1, 0, unit.size_bytes});
-      problem.units.push_back(std::move(unit));
-      offsets.push_back(offset);
-      owner.size_bytes = size;
-      owners.push_back(std::move(owner));
-      steps.emplace_back(first, last);
-    };
     const std::vector<int32_t> first_value = find_first_values();
+    size_t next = 0;
+    auto take_offset = [&] {
+      const int64_t unit = work.unit_of_value[next];
+      return placement.offsets[unit] + work.delta_of_value[next++];
+    };
     for (size_t i = 0; i < lowered_.storages.size(); ++i) {
       Storage& storage = lowered_.storages[i];
       if (storage.segment != Segment::kWork) continue;
+      storage.offset_bytes = take_offset();
       const ProgramValue& value = program().values[first_value[i]];
-      add_unit(storage.size_bytes, storage.first_step, storage.last_step, &storage.offset_bytes,
-               {value.name, value.source});
+      owners.push_back({value.name, value.source, storage.size_bytes});
+      // From the whole's first step on, a part's bytes are the whole's.
+      const int32_t last = storage.part_of < 0 ? storage.last_step
+                                               : lowered_.storages[storage.part_of].first_step - 1;
+      steps.emplace_back(storage.first_step, std::min(storage.last_step, last));
     }
     for (size_t i = 0; i < program().instructions.size(); ++i) {
       Instruction& instruction = program().instructions[i];
       if (instruction.scratch_bytes == 0) continue;
-      const int32_t step = static_cast<int32_t>(i);
-      add_unit(instruction.scratch_bytes, step, step, &instruction.scratch_offset_bytes,
-               {"scratch of " + instruction.kernel, instruction.source});
+      instruction.scratch_offset_bytes = take_offset();
+      owners.push_back(
+          {"scratch of " + instruction.kernel, instruction.source, instruction.scratch_bytes});
+      steps.emplace_back(static_cast<int32_t>(i), static_cast<int32_t>(i));
     }
-    const memory::Placement placement = memory::place(problem, {.effort_nodes = effort_});
-    memory::check_placement(problem, placement);
-    for (size_t i = 0; i < offsets.size(); ++i) *offsets[i] = placement.offsets[i];
 
-    SegmentPlan& work = plan().segment(Segment::kWork);
-    work.size_bytes = placement.height_bytes;
-    work.lower_bound_bytes = placement.lower_bound_bytes;
-    work.optimal = placement.optimal;
+    SegmentPlan& segment = plan().segment(Segment::kWork);
+    segment.size_bytes = placement.height_bytes;
+    segment.lower_bound_bytes = placement.lower_bound_bytes;
+    segment.optimal = placement.optimal;
     describe_peak(static_cast<int32_t>(placement.peak_step), owners, steps);
   }
 
@@ -134,6 +172,7 @@ class Planner {
   }
 
   void write_values() {
+    const std::vector<int32_t> first_value = find_first_values();
     for (size_t i = 0; i < program().values.size(); ++i) {
       ProgramValue& value = program().values[i];
       const Storage& storage = lowered_.storages[lowered_.storage_of_value[i]];
@@ -142,6 +181,7 @@ class Planner {
       value.size_bytes = storage.size_bytes;
       value.first_step = storage.first_step;
       value.last_step = storage.last_step;
+      if (storage.part_of >= 0) value.part_of = first_value[storage.part_of];
     }
   }
 
@@ -197,6 +237,10 @@ class Planner {
 };
 
 }  // namespace
+
+int64_t find_work_bound(const Lowered& lowered, int64_t alignment_bytes) {
+  return memory::find_lower_bound(make_work_problem(lowered, alignment_bytes).problem).bytes;
+}
 
 Program plan_memory(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes) {
   return Planner(std::move(lowered), alignment_bytes, effort_nodes).run();

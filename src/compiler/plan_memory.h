@@ -7,6 +7,10 @@
 
 namespace rlx {
 
+// The most bytes of work alive at one step, each value in whole multiples of the alignment: what
+// any placement needs at least.
+int64_t find_work_bound(const Lowered& lowered, int64_t alignment_bytes);
+
 // Fills in the offsets and the plan of `lowered.program`, and returns the program.
 // Throws kOutOfRange when a size does not fit in 64 bits.
 Program plan_memory(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes);

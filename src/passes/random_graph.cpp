@@ -125,7 +125,7 @@ struct RandomGraph {
       case 4:
         return builder.add(Copy{}, {x});
       default:
-        return builder.add(Concat{.axis = 0}, {split(x, 1), split(x, 0)});
+        return builder.add(Concat{.axis = 0}, {add_neg(split(x, 1)), add_neg(split(x, 0))});
     }
   }
   ValueId add_neg(ValueId x) { return pick(2) == 0 ? x : builder.add(Neg{}, {x}); }

@@ -39,6 +39,8 @@ struct ProgramValue {
   // Steps [first_step, last_step] at which the storage is occupied; for work only.
   int32_t first_step = 0;
   int32_t last_step = 0;
+  // >= 0: the value whose bytes these are a part of, when a concatenation is computed in place.
+  int32_t part_of = -1;
 };
 
 struct Instruction {
@@ -80,6 +82,9 @@ struct MemoryPlan {
   std::array<int64_t, kNumSegments> base_bytes{};  // of state, io and work within the arena
   int64_t mapped_weight_bytes = 0;  // of the weights segment: used where the file lies
   int64_t constant_bytes = 0;       // of the weights segment: held in the program
+  // The least work that the model's own order of nodes needs, every concatenation copied. The
+  // compiler's order and places need no more.
+  int64_t unordered_bound_bytes = 0;
   int32_t peak_step = 0;
   std::string peak_source;
   std::vector<PeakValue> peak_values;  // largest first

@@ -25,6 +25,11 @@ std::vector<PlanSlot> list_slots(const Program& program) {
                   value.size_bytes,
                   reused ? value.first_step : 0,
                   reused ? value.last_step : last};
+    // From the whole's first step on, a part's bytes are the whole's.
+    if (value.part_of >= 0) {
+      slot.last_step = std::min(slot.last_step, program.values[value.part_of].first_step - 1);
+      if (!reused || slot.last_step < slot.first_step) continue;
+    }
     const auto place = std::make_tuple(slot.segment, slot.offset_bytes, slot.size_bytes,
                                        slot.first_step, slot.last_step);
     if (seen.emplace(place, true).second) slots.push_back(std::move(slot));

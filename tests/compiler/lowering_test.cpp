@@ -201,5 +201,101 @@ TEST(Poison, BlamesTheKernelThatReadsWhatNothingWrote) {
   EXPECT_THAT(status.message, HasSubstr("nothing has written"));
 }
 
+// Four branches of a big and a small value each; running one branch after the other keeps one big
+// value at a time, the order as written keeps all four.
+constexpr std::string_view kWideGraph = R"(graph "g" {
+  %x = input "x" : f32[64]
+  %a0 = broadcast(%x) shape=[64, 64] : f32[64, 64]
+  %a1 = cumulative_sum(%a0) axis=0 : f32[64, 64]
+  %a2 = cumulative_sum(%a0) axis=1 : f32[64, 64]
+  %a3 = cumulative_sum(%a0) axis=0 reverse=true : f32[64, 64]
+  %a4 = cumulative_sum(%a0) axis=1 reverse=true : f32[64, 64]
+  %b1 = reduce_sum(%a1) axes=[0] : f32[64]
+  %b2 = reduce_sum(%a2) axes=[0] : f32[64]
+  %b3 = reduce_sum(%a3) axes=[0] : f32[64]
+  %b4 = reduce_sum(%a4) axes=[0] : f32[64]
+  %c = concat(%b1, %b2, %b3, %b4) : f32[256]
+  %d = cumulative_sum(%c) : f32[256]
+  output "d" %d
+}
+)";
+
+TEST(Order, RunsOneBranchAfterTheOtherWhenThatNeedsLess) {
+  const Program chosen = compile_text(kWideGraph);
+  const Program given = compile_text(kWideGraph, {.choose_order = false});
+  EXPECT_EQ(given.plan.unordered_bound_bytes, given.plan.segment(Segment::kWork).size_bytes);
+  EXPECT_EQ(chosen.plan.unordered_bound_bytes, given.plan.unordered_bound_bytes);
+  EXPECT_GT(given.plan.segment(Segment::kWork).size_bytes, 4 * 64 * 64 * 4);
+  EXPECT_LT(chosen.plan.segment(Segment::kWork).size_bytes, 2 * 64 * 64 * 4);
+}
+
+TEST(Order, KeepsReadsAndWritesOfAStateInTheirOrder) {
+  // The read before the update must see the old rows, in whatever order the rest runs.
+  const std::string text = R"(graph "g" {
+  %u = input "u" : f32[1, 1, 64]
+  %s = state "s" : f32[1, 2, 64]
+  %old = cumulative_sum(%s) axis=2 : f32[1, 2, 64]
+  %big = cumulative_sum(%old) axis=2 : f32[1, 2, 64]
+  %c = cache_append(%s, %u) row=1 : f32[1, 2, 64]
+  %new = cumulative_sum(%s) axis=2 : f32[1, 2, 64]
+  %r = reduce_sum(%big) axes=[1, 2] : f32[1]
+  %q = reduce_sum(%new) axes=[1, 2] : f32[1]
+  output "r" %r
+  output "q" %q
+}
+)";
+  const Program program = compile_text(text);
+  int32_t old_read = -1, update = -1, new_read = -1;
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const std::string& name = program.values[program.instructions[i].outputs[0]].name;
+    if (name == "%old") old_read = static_cast<int32_t>(i);
+    if (name == "%c") update = static_cast<int32_t>(i);
+    if (name == "%new") new_read = static_cast<int32_t>(i);
+  }
+  EXPECT_LT(old_read, update);
+  EXPECT_LT(update, new_read);
+}
+
+TEST(Lowering, ComputesThePartsOfAConcatenationAtTheirPlaces) {
+  const Program program = compile_text(kWideGraph);
+  for (const Instruction& instruction : program.instructions) {
+    EXPECT_NE(instruction.op.name(), "concat");
+    EXPECT_NE(instruction.op.name(), "copy");
+  }
+  const ProgramValue& whole = find(program, "c");
+  EXPECT_EQ(find(program, "b1").offset_bytes, whole.offset_bytes);
+  EXPECT_EQ(find(program, "b4").offset_bytes, whole.offset_bytes + 3 * 64 * 4);
+  EXPECT_NO_THROW(check_slots(list_slots(program)));
+}
+
+TEST(Lowering, CopiesAPartThatCannotMove) {
+  // The input lies in io and one value is listed twice.
+  auto program = std::make_shared<const Program>(compile_text(R"(graph "g" {
+  %x = input "x" : f32[16]
+  %y = cumulative_sum(%x) : f32[16]
+  %c = concat(%x, %y, %y) : f32[48]
+  %e = concat(%c, %y) : f32[64]
+  %d = cumulative_sum(%e) : f32[64]
+  output "d" %d
+  output "c" %c
+}
+)"));
+  const auto session = cpu::make_session(program, nullptr, std::make_shared<ThreadPool>(1),
+                                         {.max_threads = 2}, {.poison = true});
+  const std::vector<float> x(16, 1.0f);
+  session->arena().write<float>(program->inputs[0].value, x);
+  for (int run = 0; run < 2; ++run) {
+    const RunStatus status = session->run();
+    ASSERT_TRUE(status.ok) << status.message;
+    std::vector<float> d(64), c(48);
+    session->arena().read<float>(program->outputs[0].value, d);
+    session->arena().read<float>(program->outputs[1].value, c);
+    EXPECT_EQ(c[15], 1.0f);
+    EXPECT_EQ(c[31], 16.0f);
+    EXPECT_EQ(c[47], 16.0f);
+    EXPECT_EQ(d[63], 16.0f + 3 * 136.0f);
+  }
+}
+
 }  // namespace
 }  // namespace rlx

@@ -75,6 +75,7 @@ TEST(RandomPrograms, AgreeWithTheInterpreterInPoisonMode) {
   const auto pool = std::make_shared<ThreadPool>(2);
   cpu::TargetOptions target;
   target.max_threads = 2;
+  int num_leaner = 0, num_joined = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const Graph graph = make_random_graph(seed);
@@ -83,6 +84,9 @@ TEST(RandomPrograms, AgreeWithTheInterpreterInPoisonMode) {
       return weights->load(name, type);
     });
     auto program = std::make_shared<const Program>(compile(graph, cpu::CpuTarget(target)).program);
+    num_leaner += program->plan.segment(Segment::kWork).lower_bound_bytes <
+                  program->plan.unordered_bound_bytes;
+    for (const ProgramValue& value : program->values) num_joined += value.part_of >= 0;
     const auto session = cpu::make_session(program, weights, pool, target, {.poison = true});
     for (uint32_t run = 0; run < 2; ++run) {
       Interpreter::Tensors inputs;
@@ -109,6 +113,8 @@ TEST(RandomPrograms, AgreeWithTheInterpreterInPoisonMode) {
       }
     }
   }
+  EXPECT_GT(num_leaner, 0);
+  EXPECT_GT(num_joined, 0);
 }
 
 }  // namespace

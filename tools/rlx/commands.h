@@ -22,6 +22,7 @@ struct ModelOptions {
   std::string activations = "int8";  // or "float"
   std::string device = "cpu";
   std::string budget;         // bytes, such as "2GiB"; empty: none
+  bool poison = false;        // check every step of every run
   int64_t least_context = 0;  // a budget may shorten the context down to this; 0: keep it
 };
 

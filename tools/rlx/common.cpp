@@ -40,6 +40,7 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
   load.cache_dtype =
       options.cache_type.empty() ? default_cache_type : find_dtype(options.cache_type);
   load.rope_dtype = find_dtype(options.rope_type);
+  load.poison = options.poison;
   return load;
 }
 

@@ -185,6 +185,8 @@ void add_run(CLI::App& app, RunOptions& options) {
       ->take_all()
       ->needs(input);
   for (CLI::Option* option : text_options) option->excludes(input);
+  command->add_flag("--poison", options.model.poison,
+                    "Prove of every step that it reads and writes only its own bytes (slow)");
   command->footer(
       "Text goes to stdout, statistics to stderr.\n\n"
       "Examples:\n"

@@ -175,9 +175,9 @@ int run_tensors(const RunOptions& options) {
   for (const NamedFile& output : outputs) indices.push_back(find_output(program, output.name));
   check_token_ids(ids, read_vocab_size(*model.file));
 
-  const auto session =
-      cpu::make_session(model.program, model.file,
-                        std::make_shared<ThreadPool>(model.target.max_threads), model.target);
+  const auto session = cpu::make_session(model.program, model.file,
+                                         std::make_shared<ThreadPool>(model.target.max_threads),
+                                         model.target, {.poison = options.model.poison});
   session->set_extents(extents).throw_if_failed();
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const std::string& name = program.inputs[i].name;

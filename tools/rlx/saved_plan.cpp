@@ -26,6 +26,7 @@ ordered_json to_json(const SavedPlan& plan) {
   out["assembled_weight_bytes"] = report.assembled_weight_bytes;
   out["weight_files"] = report.weight_files;
   out["state"] = report.state_description;
+  out["work_bound_in_model_order"] = report.unordered_bound_bytes;
   out["steps"] = report.num_steps;
   out["peak"]["step"] = report.peak_step;
   out["peak"]["source"] = report.peak_source;
