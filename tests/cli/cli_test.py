@@ -242,7 +242,7 @@ class Text(RlxTest):
 
     def test_other_ways_of_computing_are_chosen_by_option(self):
         for option in (["--activations", "float"], ["--cache-type", "f32"], ["--cache-type", "bf16"],
-                       ["--device", "cpu"]):
+                       ["--device", "cpu"], ["--poison", "-c", "32", "-b", "4"]):
             with self.subTest(option):
                 out, _ = self.generate("-p", "In the beginning", "-n", "4", "--temp", "0", *option)
                 self.assertEqual(out, " of the reign of\n")
