@@ -57,6 +57,7 @@ LAYERS = {
         "config to graph, one family a file; reads both formats of a language model",
     ),
     "text": (TENSOR, "tokenizers and samplers; knows no graph"),
+    "templates": (["base", "text"], "values and text; knows no tensor, no tokenizer and no model"),
     "api": (["*"], "the installed library: the one place that sees everything"),
 }
 
@@ -65,7 +66,7 @@ VENDORS = {
     "CLI/": [],  # the command line alone, which is outside src/
     "fmt/": ["*"],
     "hwy/": ["backends/cpu/kernels"],
-    "nlohmann/": ["frontends", "models", "text", "api"],
+    "nlohmann/": ["frontends", "models", "text", "templates", "api"],
     "pcre2": ["text"],
     "utf8proc": ["text"],
     "cuda": ["backends/cuda"],

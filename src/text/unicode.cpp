@@ -116,6 +116,14 @@ size_t incomplete_utf8_tail(std::string_view text) {
   return 0;
 }
 
+uint32_t to_upper_case(uint32_t code_point) {
+  return static_cast<uint32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(code_point)));
+}
+
+uint32_t to_lower_case(uint32_t code_point) {
+  return static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code_point)));
+}
+
 bool is_white_space(uint32_t c) {
   if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r');
   return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||

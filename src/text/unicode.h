@@ -35,6 +35,10 @@ std::string replace_invalid_utf8(std::string_view text);
 // Length of the tail that is the beginning of a character whose rest may still come: 0 to 3 bytes.
 size_t incomplete_utf8_tail(std::string_view text);
 
+// The character of the other case that Unicode maps this one to alone, or itself.
+uint32_t to_upper_case(uint32_t code_point);
+uint32_t to_lower_case(uint32_t code_point);
+
 bool is_white_space(uint32_t code_point);      // property White_Space
 bool is_word_character(uint32_t code_point);   // \w of Unicode TS 18
 bool is_numeric(uint32_t code_point);          // general category N*
