@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/machine_peak.h"
 #include "base/error.h"
-#include "machine_peak.h"
 #include "ops/matmul.h"
 #include "tensor/storage.h"
 
@@ -191,13 +191,13 @@ struct Machine {
     pool.run([&](int thread) {
       const Range range =
           split_range(static_cast<int64_t>(bytes.size()), thread, pool.num_threads(), 4096);
-      keep = read_all(bytes.subspan(static_cast<size_t>(range.begin),
-                                    static_cast<size_t>(range.end - range.begin)));
+      keep = cpu::read_all(bytes.subspan(static_cast<size_t>(range.begin),
+                                         static_cast<size_t>(range.end - range.begin)));
     });
     read_gb_s = std::max(read_gb_s, static_cast<double>(bytes.size()) / (now() - start) * 1e-9);
     std::atomic<int64_t> operations{0};
     start = now();
-    pool.run([&](int) { operations += run_multiply_adds(200000); });
+    pool.run([&](int) { operations += cpu::run_multiply_adds(200000); });
     gflop_s = std::max(gflop_s, static_cast<double>(operations) / (now() - start) * 1e-9);
   }
 };

@@ -13,6 +13,7 @@
 
 #include "rlx/dtype.h"
 #include "rlx/plan.h"
+#include "rlx/profile.h"
 #include "rlx/sampling.h"
 
 namespace rlx {
@@ -128,6 +129,13 @@ class LanguageModel {
   int64_t vocab_size() const;
   int64_t context() const;
   int threads() const;
+
+  // What the last run of the program did (the last token, or the last piece of a prompt), step by
+  // step. Times are there only while profiling is on, which costs two readings of the clock for
+  // each step and thread; while it is off nothing is measured. Empty before the first run.
+  std::vector<ProfiledStep> profile_last_run() const;
+  void set_profiling(bool on);
+
   const PlanReport& plan_report() const;
 
   struct Parts;  // internal

@@ -9,6 +9,7 @@
 #include "backends/cpu/session.h"
 #include "base/error.h"
 #include "rlx/language_model.h"
+#include "runtime/step_times.h"
 
 namespace rlx {
 
@@ -41,6 +42,7 @@ struct LanguageModel::Parts {
     for (size_t i = 0; i < tokens.size(); ++i) ids.as<int64_t>()[i] = tokens[i];
     session->run().throw_if_failed();
     past_tokens.insert(past_tokens.end(), tokens.begin(), tokens.end());
+    has_run = true;
   }
 
   void check_tokens(std::span<const int32_t> tokens) const {
@@ -95,6 +97,8 @@ struct LanguageModel::Parts {
   std::vector<int64_t> extents;
   int64_t max_tokens = 0, context = 0, vocab_size = 0;
   std::vector<int32_t> past_tokens;  // what the cache holds, in order
+  bool has_run = false;
+  std::unique_ptr<StepTimes> step_times;  // null unless profiling
 };
 
 }  // namespace rlx

@@ -16,6 +16,7 @@
 namespace rlx {
 
 class Arena;
+class StepTimes;
 class WeightStore;
 
 // What a run reports. The message is made only on failure.
@@ -59,6 +60,10 @@ class Session {
 
   // While `*flag` is true a run stops at its next barrier with kCancelled. Null: never.
   virtual void set_cancel_flag(const std::atomic<bool>* flag) = 0;
+
+  // From now on runs record the times of their steps there; it has room for the program's steps and
+  // the pool's threads, and outlives the runs. Null, as at first: no time is taken.
+  virtual void set_step_times(StepTimes* times) = 0;
 };
 
 // The position of a named input or output; throws kNotFound listing the names there are.

@@ -21,7 +21,7 @@ from files import read_npy, write_npy, write_sparse_gguf
 RLX = ""
 MODEL = "models/demo/demo-Q8_0.gguf"
 FOLDER = "tests/data/small/llama"
-COMMANDS = ("run", "inspect", "plan", "tokenize")
+COMMANDS = ("run", "inspect", "plan", "tokenize", "bench")
 BOS = 2046
 VOCAB = 2048
 CONTEXT = 1024
@@ -698,6 +698,54 @@ class Plan(RlxTest):
         with open(self.path("plan.json")) as out:
             self.assertGreater(json.load(out)["segments"]["weights"]["bytes"], 4 << 30)
         self.assertLess(usage.ru_maxrss, 1 << 20)  # in KiB
+
+
+class BenchTest(RlxTest):
+    def test_speed_memory_and_machine_are_reported_for_each_number_of_threads(self):
+        json_file = self.path("bench.json")
+        text, error = self.ok("bench", MODEL, "-p", "8", "-n", "4", "-t", "1,2", "-r", "2",
+                              "--json", json_file)
+        self.assertEqual(error, "")
+        self.assertEqual(len(re.findall(r"^ +[12] prefill 8 ", text, re.MULTILINE)), 2, text)
+        self.assertEqual(len(re.findall(r"^ +[12] decode 4 ", text, re.MULTILINE)), 2, text)
+        with open(json_file) as file:
+            report = json.load(file)
+        self.assertEqual([result["threads"] for result in report["results"]], [1, 2])
+        for result in report["results"]:
+            self.assertGreater(result["peak_resident_bytes"], os.path.getsize(MODEL))
+            for name in ("load_seconds", "first_token_seconds", "arena_bytes", "read_gb_s",
+                         "peak_gflop_s"):
+                self.assertIn(name, result)
+            for phase in ("prefill", "decode"):
+                speed = result[phase]["tokens_per_second"]
+                self.assertEqual(len(speed["samples"]), 2)
+                self.assertLessEqual(speed["least"], speed["median"])
+                self.assertLessEqual(speed["median"], speed["most"])
+                self.assertGreater(result[phase]["flops_per_token"], 0)
+
+    def test_a_profile_lists_ops_and_kernels(self):
+        text, _ = self.ok("bench", MODEL, "-p", "0", "-n", "2", "-r", "1", "--profile")
+        self.assertIn("decode, by op", text)
+        self.assertRegex(text, r"matmul\.packed q8_0 +\d+ ")
+        self.assertNotIn("prefill", text)
+
+    def test_a_trace_has_a_slice_for_each_step_and_thread(self):
+        trace_file = self.path("trace.json")
+        self.ok("bench", MODEL, "-p", "3", "-n", "0", "-t", "2", "-r", "1", "--trace", trace_file)
+        with open(trace_file) as file:
+            events = json.load(file)["traceEvents"]
+        slices = [event for event in events if event["ph"] == "X"]
+        plan, _ = self.ok("plan", MODEL)
+        steps = int(re.search(r"peak at step \d+ of (\d+)", plan).group(1))
+        self.assertEqual(len(slices), 2 * steps)
+        for thread in (0, 1):
+            ends = 0
+            for event in (event for event in slices if event["tid"] == thread):
+                self.assertGreaterEqual(event["ts"] + 1e-3, ends)
+                ends = event["ts"] + event["dur"]
+
+    def test_nothing_to_measure_is_an_error(self):
+        self.assertIn("-p", self.fails(2, "bench", MODEL, "-p", "0", "-n", "0"))
 
 
 class Tokenize(RlxTest):

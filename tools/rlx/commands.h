@@ -63,6 +63,16 @@ struct PlanOptions {
   std::string out;
 };
 
+struct BenchOptions {
+  ModelOptions model;                   // its threads and context are not used
+  int64_t prompt = 512, generate = 64;  // tokens; 0 leaves that test out
+  int64_t depth = 0;                    // tokens in the cache before the first generated one
+  std::vector<int> threads;             // one set of measurements each; empty: all processors
+  int repeats = 5;
+  bool profile = false;
+  std::string json, trace;  // files to write
+};
+
 struct TokenizeOptions {
   std::string model;
   std::string text;
@@ -77,6 +87,7 @@ int run_tensors(const RunOptions& options);
 int inspect(const InspectOptions& options);
 int plan(const PlanOptions& options);
 int tokenize(const TokenizeOptions& options);
+int bench(const BenchOptions& options);
 
 // The library's options for these; throws kInvalidArgument for an unknown word.
 LanguageModelOptions make_load_options(const ModelOptions& options, DType default_cache_type);

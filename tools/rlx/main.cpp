@@ -16,22 +16,16 @@
 namespace rlx::cli {
 namespace {
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("MODEL", options.model, "A .gguf file, or a folder with config.json")
-      ->required();
-  command
-      .add_option("-c,--context", options.context,
-                  "Tokens that the key/value cache holds (default: the model's own length)")
-      ->check(CLI::NonNegativeNumber);
+void add_batch_option(CLI::App& command, ModelOptions& options) {
   command
       .add_option("-b,--batch", options.max_tokens,
                   "Most prompt tokens that go through the model at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command
-      .add_option("-t,--threads", options.threads,
-                  "Threads (default: as many as this process may use)")
-      ->check(CLI::Range(1, 1024));
+}
+
+// How numbers are kept and multiplied.
+void add_arithmetic_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--cache-type", options.cache_type,
                   "Element type of the key/value cache (default: f16 for text, f32 for tensors)")
@@ -48,6 +42,21 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
           "not")
       ->check(CLI::IsMember({"int8", "float"}))
       ->capture_default_str();
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("MODEL", options.model, "A .gguf file, or a folder with config.json")
+      ->required();
+  command
+      .add_option("-c,--context", options.context,
+                  "Tokens that the key/value cache holds (default: the model's own length)")
+      ->check(CLI::NonNegativeNumber);
+  add_batch_option(command, options);
+  command
+      .add_option("-t,--threads", options.threads,
+                  "Threads (default: as many as this process may use)")
+      ->check(CLI::Range(1, 1024));
+  add_arithmetic_options(command, options);
   command.add_option("--device", options.device, "Where to run; this build has: cpu")
       ->capture_default_str();
 }
@@ -282,6 +291,56 @@ void add_tokenize(CLI::App& app, TokenizeOptions& options) {
       "  rlx tokenize model.gguf -- \"-a text that begins with a dash\"\n");
 }
 
+void add_bench(CLI::App& app, BenchOptions& options) {
+  CLI::App* command = app.add_subcommand("bench", "Measure speed, load time and memory");
+  ModelOptions& model = options.model;
+  command->add_option("MODEL", model.model, "A .gguf file, or a folder with config.json")
+      ->required();
+  command->add_option("-p,--prompt", options.prompt, "Tokens of the prompt; 0: no prompt")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
+  command->add_option("-n,--tokens", options.generate, "Tokens to generate; 0: none")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
+  command
+      ->add_option("-d,--depth", options.depth,
+                   "Tokens that the cache holds before the first generated one")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
+  command
+      ->add_option("-t,--threads", options.threads,
+                   "Threads; several numbers, with commas between, are measured one after the "
+                   "other (default: as many as this process may use)")
+      ->check(CLI::Range(1, 1024))
+      ->delimiter(',');
+  command->add_option("-r,--repeats", options.repeats, "Repetitions")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  add_batch_option(*command, model);
+  add_arithmetic_options(*command, model);
+  command->add_flag("--profile", options.profile,
+                    "Print where the time goes, by op and by kernel, from one more run");
+  command->add_option("--json", options.json, "Write all figures to this file");
+  command->add_option("--trace", options.trace,
+                      "Write a trace of one more run to this file, which Perfetto and "
+                      "chrome://tracing open (of the last number of threads)");
+  command->footer(
+      "Tokens per second are the median of the repetitions, with the least and the most. Bytes "
+      "are\n"
+      "those of weights and caches that a token needs; their share is of the read bandwidth, and\n"
+      "that of the operations of the f32 multiply-add peak, which are measured between the\n"
+      "repetitions. The time to the first token is that of the load and of the first prompt.\n\n"
+      "Examples:\n"
+      "  rlx bench model.gguf -t 1,2\n"
+      "  rlx bench model.gguf -p 0 -n 16 --profile\n"
+      "  rlx bench model.gguf -p 128 -n 32 -r 3 --json bench.json --trace trace.json\n");
+  command->parse_complete_callback([&options] {
+    if (options.prompt == 0 && options.generate == 0) {
+      throw UsageError("'bench' needs a prompt (-p) or tokens to generate (-n).");
+    }
+  });
+}
+
 CLI::App* find_command(CLI::App& app, const std::string& name) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     if (command->get_name() == name) return command;
@@ -327,11 +386,13 @@ int main_checked(int argc, char** argv) {
   InspectOptions inspect_options;
   PlanOptions plan_options;
   TokenizeOptions tokenize_options;
+  BenchOptions bench_options;
   std::string topic;
   add_run(app, run_options);
   add_inspect(app, inspect_options);
   add_plan(app, plan_options);
   add_tokenize(app, tokenize_options);
+  add_bench(app, bench_options);
   app.add_subcommand("help", "Show this, or the help of a command")
       ->add_option("COMMAND", topic, "The command");
   for (CLI::App* command : app.get_subcommands(nullptr)) command->allow_extras();
@@ -364,6 +425,7 @@ int main_checked(int argc, char** argv) {
   if (command->get_name() == "inspect") return inspect(inspect_options);
   if (command->get_name() == "plan") return plan(plan_options);
   if (command->get_name() == "tokenize") return tokenize(tokenize_options);
+  if (command->get_name() == "bench") return bench(bench_options);
   check_run(run_options);
   return run(run_options);
 }

@@ -1,5 +1,6 @@
 #include "backends/cpu/session.h"
 
+#include <chrono>
 #include <cstring>
 #include <limits>
 
@@ -7,11 +8,16 @@
 #include "base/checked.h"
 #include "runtime/arena.h"
 #include "runtime/extents.h"
+#include "runtime/step_times.h"
 
 namespace rlx::cpu {
 namespace {
 
 constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 class CpuSession final : public Session {
  public:
@@ -73,7 +79,11 @@ class CpuSession final : public Session {
 
   RunStatus run_steps() {
     stop_before_.store(kNever, std::memory_order_relaxed);
-    pool_->run([this](int thread) { run_thread(thread); });
+    if (step_times_ == nullptr) {
+      pool_->run([this](int thread) { run_thread<false>(thread); });
+    } else {
+      pool_->run([this](int thread) { run_thread<true>(thread); });
+    }
     if (stop_before_.load(std::memory_order_relaxed) != kNever) {
       return fail(ErrorCode::kCancelled, "The run was cancelled.");
     }
@@ -86,6 +96,8 @@ class CpuSession final : public Session {
   }
 
   void set_cancel_flag(const std::atomic<bool>* flag) override { cancel_ = flag; }
+
+  void set_step_times(StepTimes* times) override { step_times_ = times; }
 
  private:
   static RunStatus fail(ErrorCode code, std::string message) {
@@ -150,6 +162,7 @@ class CpuSession final : public Session {
                            target.max_threads, target.quantize_activations});
   }
 
+  template <bool kTimed>
   void run_thread(int thread) {
     const int32_t count = static_cast<int32_t>(calls_.size());
     for (int32_t step = 0; step < count; ++step) {
@@ -164,7 +177,9 @@ class CpuSession final : public Session {
       if (step >= stop_before_.load(std::memory_order_relaxed)) return;
       KernelCall call = calls_[step];
       call.thread = thread;
+      if constexpr (kTimed) step_times_->at(step, thread).begin_ns = now_ns();
       kernels_[step](call);
+      if constexpr (kTimed) step_times_->at(step, thread).end_ns = now_ns();
     }
   }
 
@@ -220,6 +235,7 @@ class CpuSession final : public Session {
   std::unique_ptr<std::atomic<KernelError>[]> errors_;
   std::unique_ptr<PoisonChecker> poison_;  // null unless asked for
   const std::atomic<bool>* cancel_ = nullptr;
+  StepTimes* step_times_ = nullptr;  // null: not timed
   // The step before which every thread stops; see run_thread.
   std::atomic<int32_t> stop_before_{kNever};
 };

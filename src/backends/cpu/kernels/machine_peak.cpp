@@ -1,13 +1,20 @@
-#include "machine_peak.h"
+#include "backends/cpu/kernels/machine_peak.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 
 #include "backends/cpu/kernels/simd.h"
+#include "base/error.h"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "machine_peak.cpp"
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/machine_peak.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace rlx::bench::HWY_NAMESPACE {
+namespace rlx::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -51,11 +58,11 @@ float ReadAll(const float* from, int64_t count) {
 }
 
 }  // namespace
-}  // namespace rlx::bench::HWY_NAMESPACE
+}  // namespace rlx::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace rlx::bench {
+namespace rlx::cpu {
 
 HWY_EXPORT(RunMultiplyAdds);
 HWY_EXPORT(ReadAll);
@@ -73,5 +80,43 @@ float read_all(std::span<const std::byte> bytes) {
                                        static_cast<int64_t>(bytes.size() / sizeof(float)));
 }
 
-}  // namespace rlx::bench
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+MachineProbe::MachineProbe() {
+  void* address = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (address == MAP_FAILED) {
+    throw_error(ErrorCode::kOutOfMemory, "Cannot allocate {} bytes to read from.", kBytes);
+  }
+  data_ = static_cast<std::byte*>(address);
+  // Pages that were never written all show the same page of zeros.
+  for (size_t at = 0; at < kBytes; at += 4096) data_[at] = std::byte{1};
+}
+
+MachineProbe::~MachineProbe() { ::munmap(data_, kBytes); }
+
+void MachineProbe::measure(ThreadPool& pool, MachinePeak& best) const {
+  std::atomic<float> keep{0};  // so that the reading is not left out
+  double start = seconds_now();
+  pool.run([&](int thread) {
+    const Range range =
+        split_range(static_cast<int64_t>(kBytes), thread, pool.num_threads(), 1 << 16);
+    keep = read_all({data_ + range.begin, static_cast<size_t>(range.end - range.begin)});
+  });
+  best.read_gb_s =
+      std::max(best.read_gb_s, static_cast<double>(kBytes) / (seconds_now() - start) * 1e-9);
+  std::atomic<int64_t> operations{0};
+  start = seconds_now();
+  pool.run([&](int) { operations += run_multiply_adds(200000); });
+  best.gflop_s = std::max(best.gflop_s,
+                          static_cast<double>(operations.load()) / (seconds_now() - start) * 1e-9);
+}
+
+}  // namespace rlx::cpu
 #endif
