@@ -22,7 +22,7 @@ struct LanguageModelOptions {
   int64_t context = 0;       // rows of the key/value cache; 0: the model's own context length
   int64_t max_tokens = 512;  // most prompt tokens that go through the model at once
   int threads = 0;           // 0: as many as this process may use
-  DType cache_dtype = DType::kF16;   // f32, f16 or bf16
+  DType cache_dtype = DType::kF16;   // f32, f16, bf16 or q8_0
   DType rope_dtype = DType::kF32;    // f16 or bf16 rounds the rotary frequencies, to compare with
                                      // programs that do
   bool quantize_activations = true;  // multiply packed weights in int8; false: in float

@@ -122,10 +122,17 @@ std::vector<PlanLever> list_plan_levers(const std::string& path,
     changed.context = context;
     try_lever(fmt::format("context {} -> {}", trials.options().context, context), changed, true);
   }
-  if (options.cache_dtype == DType::kF32) {
+  for (DType dtype : {DType::kF16, DType::kQ8_0}) {
+    if (dtype == options.cache_dtype) continue;
     LanguageModelOptions changed = trials.options();
-    changed.cache_dtype = DType::kF16;
-    try_lever("cache f32 -> f16", changed, true);
+    changed.cache_dtype = dtype;
+    try {
+      try_lever(fmt::format("cache {} -> {}", to_string(options.cache_dtype), to_string(dtype)),
+                changed, true);
+    } catch (const Error& error) {
+      // Heads that are not whole blocks of q8_0 are no lever, and no failure either.
+      if (error.code() != ErrorCode::kUnsupported) throw;
+    }
   }
   std::stable_sort(levers.begin(), levers.end(), [](const PlanLever& a, const PlanLever& b) {
     return a.saved_bytes > b.saved_bytes;

@@ -1,28 +1,37 @@
 #include "api/compiled_model.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "base/error.h"
 #include "base/group_digits.h"
 #include "base/mapped_file.h"
 #include "base/thread_pool.h"
+#include "ops/attention.h"
+#include "ops/cache.h"
 
 namespace rlx {
 
 namespace {
 
-void check_half_or_float(DType dtype, std::string_view what) {
-  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
-    throw_error(ErrorCode::kUnsupported, "{} of {} are not supported; f32, f16 and bf16 are.", what,
-                to_string(dtype));
-  }
+bool is_half_or_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
 }  // namespace
 
 GraphOptions make_graph_options(const LanguageModelOptions& options) {
-  check_half_or_float(options.cache_dtype, "Caches");
-  check_half_or_float(options.rope_dtype, "Rotary frequencies");
+  if (!is_half_or_float(options.cache_dtype) && options.cache_dtype != DType::kQ8_0) {
+    throw_error(ErrorCode::kUnsupported,
+                "Caches of {} are not supported; f32, f16, bf16 and q8_0 are.",
+                to_string(options.cache_dtype));
+  }
+  if (!is_half_or_float(options.rope_dtype)) {
+    throw_error(ErrorCode::kUnsupported,
+                "Rotary frequencies of {} are not supported; f32, f16 and bf16 are.",
+                to_string(options.rope_dtype));
+  }
   GraphOptions graph;
   graph.context = options.context;
   graph.max_tokens = options.max_tokens;
@@ -58,15 +67,72 @@ CompiledModel compile_model(std::shared_ptr<const ModelFile> file, const GraphOp
 
 namespace {
 
-// "key/value cache, f16, 6 layers x 1,024 rows" for the states of a decoder.
+// The layers of a decoder whose caches have the same number of rows.
+struct CacheGroup {
+  int64_t layers = 0;
+  int64_t row_bytes = 0;  // of a layer's keys and values
+};
+
+// The window of each layer's attention, by its cache: 0 where all rows are read.
+std::map<int32_t, int64_t> find_windows(const Program& program) {
+  std::map<int32_t, int64_t> windows;
+  for (const Instruction& instruction : program.instructions) {
+    int64_t window = 0;
+    if (const auto* op = instruction.op.as<Attention>()) window = op->window;
+    if (const auto* op = instruction.op.as<CachedAttention>()) window = op->window;
+    if (window == 0) continue;
+    const ProgramValue& keys = program.values[instruction.inputs[1]];
+    for (const NamedValue& state : program.states) {
+      const ProgramValue& value = program.values[state.value];
+      if (value.segment == keys.segment && value.offset_bytes == keys.offset_bytes) {
+        windows[state.value] = window;
+      }
+    }
+  }
+  return windows;
+}
+
+// "key/value cache, f16, 6 layers x 1,024 rows" for the states of a decoder; layers that keep only
+// a window stand apart, with what that saves, or with the reason why they keep everything.
 std::string describe_state(const Program& program) {
   if (program.states.empty()) return "none";
-  int64_t layers = 0;
-  for (const NamedValue& state : program.states) layers += state.name.starts_with("cache.k.");
-  if (layers == 0) return fmt::format("{} values", program.states.size());
-  const TensorType& type = program.values[program.states[0].value].type;
-  return fmt::format("key/value cache, {}, {} layers x {} rows", to_string(type.dtype), layers,
-                     group_digits(type.shape[1].constant()));
+  const Symbol* past = program.symbols.find("past");
+  std::map<int64_t, CacheGroup, std::greater<>> groups;  // by rows
+  int64_t texts = 1, whole_windows = 0, largest_window = 0;
+  const std::map<int32_t, int64_t> windows = find_windows(program);
+  for (const NamedValue& state : program.states) {
+    if (!state.name.starts_with("cache.k.")) continue;
+    const TensorType& type = program.values[state.value].type;
+    const int64_t rows = type.shape[1].constant();
+    texts = type.shape[0].constant();
+    CacheGroup& group = groups[rows];
+    ++group.layers;
+    group.row_bytes = 2 * upper_bound_bytes(type, program.symbols) / (rows * texts);
+    const auto window = windows.find(state.value);
+    if (past != nullptr && rows > past->upper && window != windows.end()) {
+      ++whole_windows;
+      largest_window = std::max(largest_window, window->second);
+    }
+  }
+  if (groups.empty() || past == nullptr) return fmt::format("{} values", program.states.size());
+  const int64_t context = past->upper + 1;
+  const DType dtype = program.values[program.states[0].value].type.dtype;
+  std::string text = fmt::format("key/value cache, {}", to_string(dtype));
+  if (texts > 1) text += fmt::format(", {} texts", group_digits(texts));
+  for (const auto& [rows, group] : groups) {
+    text += fmt::format(", {} layers x {} rows", group.layers, group_digits(rows));
+    if (rows >= context) continue;
+    const int64_t saved = (context - rows) * group.row_bytes * group.layers * texts;
+    text += fmt::format(" of a sliding window ({} B less than {} rows)", group_digits(saved),
+                        group_digits(context));
+  }
+  if (whole_windows > 0) {
+    text += fmt::format(
+        ", {} of them for a sliding window of {}, which with the token batch takes "
+        "no less",
+        whole_windows, group_digits(largest_window));
+  }
+  return text;
 }
 
 int64_t count_assembled_bytes(const Program& program, const ModelFile& file) {

@@ -6,12 +6,24 @@
 #include "base/error.h"
 #include "ir/reference_tensor.h"
 #include "ops/attention.h"
+#include "ops/cache.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/move.h"
 #include "ops/view.h"
 
 namespace rlx {
+
+namespace {
+
+void check_range_of_texts(int64_t texts) {
+  constexpr int64_t kMost = 4096;
+  if (texts >= 1 && texts <= kMost) return;
+  throw_error(ErrorCode::kOutOfRange, "{} texts at once are asked for, but 1 to {} are expected.",
+              texts, kMost);
+}
+
+}  // namespace
 
 Decoder::Decoder(const ModelFile& file, const TransformerConfig& config,
                  const GraphOptions& options, std::string hf_layers)
@@ -27,13 +39,29 @@ Decoder::Decoder(const ModelFile& file, const TransformerConfig& config,
     throw_error(ErrorCode::kOutOfRange, "A run of at most {} tokens is asked for; 1 is the least.",
                 options.max_tokens);
   }
-  graph_.declare_symbol({"tokens", 1, std::min(options.max_tokens, context_)});
+  check_range_of_texts(options.texts);
+  const DType cache = options.cache_dtype;
+  if (is_packed(cache) && config.head_size % elements_per_block(cache) != 0) {
+    throw_error(ErrorCode::kUnsupported,
+                "A cache of {} keeps blocks of {} elements, but the heads of this model have {}.",
+                to_string(cache), elements_per_block(cache), config.head_size);
+  }
+  // Each text has a token in a run, whatever the batch.
+  const int64_t least = std::max(std::min(options.max_tokens, context_), options.texts);
+  max_tokens_ = has_texts() ? std::max(least, options.max_tokens) : least;
+  graph_.declare_symbol({"tokens", 1, max_tokens_});
   graph_.declare_symbol({"past", 0, context_ - 1});
+  if (has_texts()) graph_.declare_symbol({"outputs", 1, options.texts});
 }
 
 ValueId Decoder::embed(WeightName name) {
   set_source(-1, "token_embd");
-  const ValueId ids = builder_.add_input("input_ids", {DType::kI64, {1, Dim::symbol("tokens")}});
+  const Dim tokens = Dim::symbol("tokens");
+  const ValueId ids = builder_.add_input("input_ids", {DType::kI64, {1, tokens}});
+  if (has_texts()) {
+    texts_ = builder_.add_input("texts", {DType::kI64, {tokens}});
+    output_rows_ = builder_.add_input("output_rows", {DType::kI64, {Dim::symbol("outputs")}});
+  }
   embedding_ = load(-1, name, {config_.vocab_size, config_.hidden_size});
   const ValueId x = builder_.add(Gather{.axis = 0}, {embedding_, ids});
   if (builder_.type(x).dtype == DType::kF32) return x;
@@ -41,7 +69,9 @@ ValueId Decoder::embed(WeightName name) {
 }
 
 ValueId Decoder::positions() {
-  if (!positions_.is_valid()) {
+  if (!positions_.is_valid() && has_texts()) {
+    positions_ = builder_.add_input("positions", {DType::kI64, {Dim::symbol("tokens")}});
+  } else if (!positions_.is_valid()) {
     positions_ = builder_.add(Iota{.shape = {Dim::symbol("tokens")}, .start = Dim::symbol("past")},
                               {}, "positions");
   }
@@ -139,11 +169,26 @@ Decoder::Heads Decoder::split_heads(ValueId qkv) {
   return heads;
 }
 
-ValueId Decoder::cache(std::string_view name, ValueId rows, int64_t layer) {
-  const TensorType type{options_.cache_dtype,
-                        {1, context_, config_.num_kv_heads, config_.head_size}};
+int64_t Decoder::count_cache_rows(int64_t window) const {
+  if (window <= 0 || window >= context_) return context_;
+  return std::min(context_, window + max_tokens_ - 1);
+}
+
+bool Decoder::is_cached_by_place(int64_t window) const {
+  return has_texts() || count_cache_rows(window) < context_;
+}
+
+ValueId Decoder::cache(std::string_view name, ValueId rows, int64_t layer, int64_t window) {
+  const TensorType type{
+      options_.cache_dtype,
+      {options_.texts, count_cache_rows(window), config_.num_kv_heads, config_.head_size}};
   const ValueId state = builder_.add_state(fmt::format("cache.{}.{}", name, layer), type);
-  return builder_.add(CacheAppend{.row = Dim::symbol("past"), .axis = 1}, {state, rows});
+  if (!is_cached_by_place(window)) {
+    return builder_.add(CacheAppend{.row = Dim::symbol("past"), .axis = 1}, {state, rows});
+  }
+  std::vector<ValueId> inputs = {state, rows, positions()};
+  if (has_texts()) inputs.push_back(texts_);
+  return builder_.add(CacheWrite{.window = window}, std::move(inputs));
 }
 
 ValueId Decoder::attend(Heads heads, int64_t layer, const AttentionOptions& options) {
@@ -157,16 +202,26 @@ ValueId Decoder::attend(Heads heads, int64_t layer, const AttentionOptions& opti
     q = builder_.add(Rope{.interleaved = options.interleaved_rope}, {q, options.rope});
     k = builder_.add(Rope{.interleaved = options.interleaved_rope}, {k, options.rope});
   }
-  const ValueId keys = cache("k", k, layer);
-  const ValueId values = cache("v", v, layer);
+  const ValueId keys = cache("k", k, layer, options.window);
+  const ValueId values = cache("v", v, layer, options.window);
   std::vector<ValueId> inputs = {q, keys, values};
+  const bool by_place = is_cached_by_place(options.window);
+  if (by_place) inputs.push_back(positions());
+  if (has_texts()) inputs.push_back(texts_);
   if (options.sinks.is_valid()) inputs.push_back(options.sinks);
-  const ValueId attended = builder_.add(Attention{.scale = options.scale,
-                                                  .causal = true,
-                                                  .window = options.window,
-                                                  .soft_cap = options.soft_cap,
-                                                  .sinks = options.sinks.is_valid()},
-                                        std::move(inputs));
+  const ValueId attended = by_place
+                               ? builder_.add(CachedAttention{.scale = options.scale,
+                                                              .window = options.window,
+                                                              .soft_cap = options.soft_cap,
+                                                              .texts = has_texts(),
+                                                              .sinks = options.sinks.is_valid()},
+                                              std::move(inputs))
+                               : builder_.add(Attention{.scale = options.scale,
+                                                        .causal = true,
+                                                        .window = options.window,
+                                                        .soft_cap = options.soft_cap,
+                                                        .sinks = options.sinks.is_valid()},
+                                              std::move(inputs));
   const int64_t size = config_.num_heads * config_.head_size;
   return builder_.add(Reshape{.shape = {1, Dim::symbol("tokens"), size}}, {attended});
 }
@@ -199,6 +254,13 @@ void Decoder::record_hidden(ValueId x) {
 ValueId Decoder::take_output_rows(ValueId x) {
   set_source(-1, "output");
   if (options_.all_logits) return x;
+  if (has_texts()) {
+    const ValueId rows =
+        builder_.add(Reshape{.shape = {Dim::symbol("tokens"), config_.hidden_size}}, {x});
+    const ValueId chosen = builder_.add(Gather{.axis = 0}, {rows, output_rows_});
+    return builder_.add(Reshape{.shape = {1, Dim::symbol("outputs"), config_.hidden_size}},
+                        {chosen});
+  }
   return builder_.add(
       Slice{.starts = {0, Dim::symbol("tokens") - 1, 0}, .sizes = {1, 1, config_.hidden_size}},
       {x});

@@ -2,9 +2,17 @@
 // puts these blocks together; see llama.cpp for the plainest example.
 //
 // The graph has input `input_ids` i64[1, tokens], one pair of states `cache.k.N` and `cache.v.N`
-// [1, context, key/value heads, head size] per layer, and output `logits` f32[1, tokens,
+// [1, rows, key/value heads, head size] per layer, and output `logits` f32[1, tokens,
 // vocabulary] (or [1, 1, vocabulary] for the last token alone). Symbols: 1 <= tokens <= max_tokens,
-// and past, the number of tokens that the cache holds before the run.
+// and past, the number of tokens that the cache holds before the run. A layer has a row for each
+// token of the context; one with a sliding window has only as many as a run reads, window +
+// max_tokens - 1, where that is less, and its rows are used in turn.
+//
+// A graph for several texts at once (GraphOptions::texts) takes tokens of any of them side by side:
+// inputs `positions` and `texts` i64[tokens] say where each token stands and in which text, and
+// `output_rows` i64[outputs] which tokens' logits are wanted, f32[1, outputs, vocabulary]. Its
+// states have texts as their first extent. Nothing depends on past there; its bound tells the
+// context.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +31,9 @@ struct GraphOptions {
   int64_t context = 0;       // rows of the key/value cache; 0: the model's own context length
   int64_t max_tokens = 512;  // most tokens of one run (of an encoder: of one sequence)
   int64_t max_batch = 1;     // most sequences of one run; for encoders only
-  DType cache_dtype = DType::kF16;
-  bool all_logits = false;  // logits of every token, not only of the last
+  int64_t texts = 1;         // texts that have a cache; above 1: the graph for several texts
+  DType cache_dtype = DType::kF16;  // f32, f16, bf16, or q8_0 where heads are whole blocks
+  bool all_logits = false;          // logits of every token, not only of the last
   // Rounds the rotary frequencies to f16 or bf16 first, as a program does that casts a whole model,
   // buffers included. Off (f32) is what the model means; this is for comparing with such a program.
   DType rope_dtype = DType::kF32;
@@ -89,11 +98,17 @@ class Decoder : public Blocks {
  private:
   int64_t rotary_size() const;
   ValueId divide_frequencies(ValueId inverse, int64_t rotary);
-  ValueId cache(std::string_view name, ValueId rows, int64_t layer);
+  bool has_texts() const { return options_.texts > 1; }
+  // Rows of a layer's cache.
+  int64_t count_cache_rows(int64_t window) const;
+  // Whether the layer's rows are found by place instead of following each other.
+  bool is_cached_by_place(int64_t window) const;
+  ValueId cache(std::string_view name, ValueId rows, int64_t layer, int64_t window);
 
   const GraphOptions options_;
   const int64_t context_;
-  ValueId embedding_, positions_;
+  int64_t max_tokens_ = 0;  // of a run
+  ValueId embedding_, positions_, texts_, output_rows_;
   std::map<std::string, ValueId, std::less<>> rope_tables_;  // by section of the source
   int num_hidden_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/cache.h"
 #include "ops/decompose.h"
 #include "ops/infer.h"
 #include "ops/matmul.h"
@@ -105,8 +106,9 @@ std::vector<TensorType> Attention::infer(const InferContext& context) const {
     context.fail("{} inputs are given, but {} are expected with mask={} and sinks={}.",
                  context.inputs.size(), expected, mask, sinks);
   }
+  check_float(context, 0);
   for (int i = 0; i < 3; ++i) {
-    check_float(context, i);
+    if (i > 0) check_cache_dtype(context, i);
     check_rank(context, i, 4);
   }
   const Shape& q = context.input(0).shape;
@@ -208,8 +210,11 @@ std::vector<ValueId> Attention::decompose(Builder& builder, std::span<const Valu
   };
   const ValueId q =
       reshape(builder, heads_first(cast_to(builder, inputs[0], dtype)), {b, hk, group, t, d});
-  const ValueId k = reshape(builder, heads_first(inputs[1]), {b, hk, 1, s, d});
-  const ValueId v = reshape(builder, heads_first(inputs[2]), {b, hk, 1, s, dv});
+  const auto unpack = [&](ValueId x) {
+    return is_packed(builder.type(x).dtype) ? cast_to(builder, x, DType::kF32) : x;
+  };
+  const ValueId k = reshape(builder, heads_first(unpack(inputs[1])), {b, hk, 1, s, d});
+  const ValueId v = reshape(builder, heads_first(unpack(inputs[2])), {b, hk, 1, s, dv});
 
   ValueId scores = builder.add(Matmul{.transpose_b = true}, {q, k});
   scores = reshape(builder, scores, {b, h, t, s});
@@ -237,10 +242,13 @@ std::vector<ValueId> Attention::decompose(Builder& builder, std::span<const Valu
 std::vector<TensorType> CacheAppend::infer(const InferContext& context) const {
   const TensorType& cache = context.input(0);
   const TensorType& update = context.input(1);
-  check_float(context, 0);
+  check_cache_dtype(context, 0);
   check_float(context, 1);
   check_rank(context, 1, cache.rank());
   const int along = normalise_axis(context, axis, cache.rank());
+  if (is_packed(cache.dtype) && along == cache.rank() - 1) {
+    context.fail("The cache is {}, which has no rows along its last axis.", to_string(cache));
+  }
   for (int d = 0; d < cache.rank(); ++d) {
     if (d != along) check_extent(context, 1, d, cache.shape[d], "the extent of the cache");
   }
@@ -280,6 +288,7 @@ void CacheAppend::reference(const ReferenceContext& context) const {
           convert_element(update, added.index(o, e - first, i), output, to.index(o, e, i));
         }
       }
+      if (e >= first) round_cache_row(output, to.index(o, e, 0), to.inner);
     }
   }
 }

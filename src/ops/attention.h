@@ -43,7 +43,7 @@ struct Rope {
 // attention(q[b, t, h, d], k[b, s, hk, d], v[b, s, hk, dv], [mask], [sinks]) -> [b, t, h, dv]:
 // softmax(q . k^T * scale) . v per head, in f32 when q is f16 or bf16; the output has q's dtype. h
 // is a multiple of hk: query head i reads key head i / (h / hk). Query row i stands at position (s
-// - t) + i, so with a cache s is past + tokens.
+// - t) + i, so with a cache s is past + tokens. k and v may be q8_0, as a cache is.
 //   scale     of the scores; 0 stands for 1 / sqrt(d).
 //   causal    only keys at or before the query's position count.
 //   window    when positive, only keys after (query position - window) count.
@@ -80,6 +80,8 @@ struct Attention {
 // cache_append(cache, update): writes the update, converted to the cache's dtype, into the cache at
 // rows [row, row + n) along the axis, in place, n being the update's extent there. The output is
 // the view of the cache's first row + n rows. That they fit into the cache is checked by each run.
+// A cache of q8_0 keeps blocks of 32 along the last axis; a block with a value that is not finite,
+// or too large for the block's f16 scale, becomes NaN throughout.
 struct CacheAppend {
   static constexpr std::string_view kName = "cache_append";
   static constexpr Arity kArity{2, 2};

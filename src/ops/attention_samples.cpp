@@ -68,6 +68,7 @@ std::vector<Sample> Attention::samples() {
                   {"f32[1, 3, 2, 8]", "f32[1, 3, 1, 8]", "f32[1, 3, 1, 8]", "f32[2, 3, 3]"}),
       make_sample(Attention{.causal = false},
                   {"f32[1, 4, 2, 8]", "f32[1, 2, 2, 8]", "f32[1, 2, 2, 8]"}),
+      make_sample(Attention{}, {"f32[2, 3, 4, 32]", "q8_0[2, 5, 2, 32]", "q8_0[2, 5, 2, 64]"}),
   };
 }
 
@@ -107,6 +108,9 @@ std::vector<BadSample> CacheAppend::bad_samples() {
       make_bad_sample(CacheAppend{}, {"i32[1, 6]", "i32[1, 3]"}, "a float dtype is expected"),
       make_bad_sample(CacheAppend{}, {"f32[1, 6]", "f32[1, 3, 1]"},
                       "but 2 dimensions are expected"),
+      make_bad_sample(CacheAppend{}, {"q8_0[1, 6, 40]", "f32[1, 3, 40]"}, "whole blocks"),
+      make_bad_sample(CacheAppend{.axis = 2}, {"q8_0[1, 6, 64]", "f32[1, 6, 32]"},
+                      "no rows along its last axis"),
   };
 }
 

@@ -3,6 +3,7 @@
 #include "ir/op_kind.h"
 #include "ir/text.h"
 #include "ops/attention.h"
+#include "ops/cache.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/move.h"

@@ -29,7 +29,7 @@ void add_arithmetic_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--cache-type", options.cache_type,
                   "Element type of the key/value cache (default: f16 for text, f32 for tensors)")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
   command
       .add_option("--rope-type", options.rope_type,
                   "Round the rotary frequencies to f16 or bf16, to compare with programs that do")

@@ -213,10 +213,12 @@ class CpuSession final : public Session {
         fmt::format("Op '{}'{}", instruction.op.name(),
                     instruction.source.empty() ? "" : " of '" + instruction.source + "'");
     if (error == KernelError::kCacheFull) {
+      // Attention reads a cache that is its second input.
+      const size_t cache = instruction.op.kind().in_place_input == 0 ? 0 : 1;
       return fail(ErrorCode::kOutOfRange,
-                  fmt::format("{} appends past the end of {}, which holds {} rows.", where,
-                              program_->values[instruction.inputs[0]].name,
-                              arena_.view(instruction.inputs[0]).extents[1]));
+                  fmt::format("{} goes past the end of {}, which holds {} rows.", where,
+                              program_->values[instruction.inputs[cache]].name,
+                              arena_.view(instruction.inputs[cache]).extents[1]));
     }
     return fail(ErrorCode::kOutOfRange,
                 fmt::format("{} was given an index outside its table {}.", where,

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/cpu/kernels/simd.h"
+#include "tensor/half.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/attention_inner.cpp"
 #include <hwy/foreach_target.h>
@@ -196,6 +197,26 @@ void Accumulate(const float* weights, int64_t rows, const void* v, DType v_dtype
   }
 }
 
+// Lanes divide a block: there are at most 32 of them.
+void WidenQ8(const void* from, int64_t count, float* out) {
+  constexpr int64_t kBlock = 32, kBlockBytes = 34;
+  const hn::CappedTag<float, kBlock> d;
+  const hn::Rebind<int32_t, decltype(d)> d32;
+  const hn::Rebind<int8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* block = static_cast<const uint8_t*>(from);
+  for (int64_t at = 0; at < count; at += kBlock, block += kBlockBytes) {
+    uint16_t bits;
+    std::memcpy(&bits, block, sizeof(bits));
+    const auto scale = hn::Set(d, f16_to_f32(bits));
+    const auto* codes = reinterpret_cast<const int8_t*>(block + 2);
+    for (int64_t i = 0; i < kBlock; i += lanes) {
+      const auto code = hn::ConvertTo(d, hn::PromoteTo(d32, hn::LoadU(d8, codes + i)));
+      hn::StoreU(hn::Mul(code, scale), d, out + at + i);
+    }
+  }
+}
+
 void Combine(float* a, float a_factor, const float* b, float b_factor, int64_t count) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -213,7 +234,7 @@ void Combine(float* a, float a_factor, const float* b, float b_factor, int64_t c
 }
 
 const AttentionKernels* GetAttentionKernels() {
-  static constexpr AttentionKernels kKernels{Weigh, Accumulate, Combine, ExpOne};
+  static constexpr AttentionKernels kKernels{Weigh, Accumulate, WidenQ8, Combine, ExpOne};
   return &kKernels;
 }
 

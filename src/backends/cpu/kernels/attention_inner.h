@@ -32,6 +32,8 @@ struct AttentionKernels {
   void (*accumulate)(const float* weights, int64_t rows, const void* v, DType v_dtype,
                      int64_t v_stride, int64_t keys, int64_t columns, float* out,
                      int64_t out_stride);
+  // out[i] = from[i] for a row of q8_0; count is a multiple of 32.
+  void (*widen_q8_0)(const void* from, int64_t count, float* out);
   // a[i] = a[i] * a_factor + b[i] * b_factor; b may be null.
   void (*combine)(float* a, float a_factor, const float* b, float b_factor, int64_t count);
   float (*exp)(float x);

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/matmul_test_call.h"
+#include "ops/cache.h"
 
 namespace rlx::cpu {
 namespace {
@@ -236,6 +237,145 @@ TEST(Attention, GivesATokenTheSameBitsAloneAndInAPrompt) {
             << "token " << token;
       }
     }
+  }
+}
+
+// Keys and values of `positions` in a cache of `rows` rows, each at its place; the other rows are
+// NaN, so that reading one shows.
+TestTensor scatter_rows(const TestTensor& keys, int64_t rows, int64_t first, int64_t last,
+                        int64_t texts, int64_t text) {
+  const std::vector<int64_t> extents = {texts, rows, keys.view.extents[2], keys.view.extents[3]};
+  TestTensor cache = make_tensor(keys.view.dtype, extents);
+  std::fill(cache.bytes.begin(), cache.bytes.end(), std::byte{0xff});
+  const auto row_bytes = static_cast<int64_t>(
+      storage_bytes(keys.view.dtype, keys.view.extents[2] * keys.view.extents[3]));
+  for (int64_t position = first; position < last; ++position) {
+    std::memcpy(cache.bytes.data() + (text * rows + position % rows) * row_bytes,
+                keys.bytes.data() + position * row_bytes, static_cast<size_t>(row_bytes));
+  }
+  cache.view.data = cache.bytes.data();
+  return cache;
+}
+
+TestTensor make_indices(const std::vector<int64_t>& values) {
+  TestTensor tensor = make_tensor(DType::kI64, {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.view.as<int64_t>());
+  return tensor;
+}
+
+TestTensor run_cached(const CachedAttention& op, const std::vector<TensorView>& inputs,
+                      int64_t value_dim, int threads) {
+  TestTensor out =
+      make_tensor(inputs[0].dtype, {1, inputs[0].extents[1], inputs[0].extents[2], value_dim});
+  run_kernel(attention_kernels(), op, inputs, out, threads, "attention.cached");
+  return out;
+}
+
+TEST(CachedAttention, GivesTheBitsOfKeysInOrderFromACacheThatWraps) {
+  std::mt19937 random(9);
+  for (const int64_t tokens : {int64_t{1}, int64_t{3}, int64_t{40}}) {
+    for (const int64_t window : {int64_t{5}, int64_t{100}, int64_t{700}}) {
+      const Sizes n{1, tokens, 1501, 6, 2, 32, 64};
+      const int64_t rows = window + tokens - 1;
+      std::vector<int64_t> places;
+      for (int64_t i = 0; i < tokens; ++i) places.push_back(n.keys - tokens + i);
+      const TestTensor positions = make_indices(places);
+      for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+        const Inputs in = random_inputs(random, n, DType::kF32, dtype);
+        const TestTensor k = scatter_rows(in.k, rows, n.keys - rows, n.keys, 1, 0);
+        const TestTensor v = scatter_rows(in.v, rows, n.keys - rows, n.keys, 1, 0);
+        for (const int threads : {1, 2, 3}) {
+          const TestTensor expected =
+              run({.window = window, .soft_cap = 2}, n, {in.q.view, in.k.view, in.v.view}, 1);
+          const TestTensor actual =
+              run_cached({.window = window, .soft_cap = 2},
+                         {in.q.view, k.view, v.view, positions.view}, n.value_dim, threads);
+          EXPECT_EQ(actual.bytes, expected.bytes)
+              << tokens << " tokens, window " << window << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+TEST(CachedAttention, GivesEachTextTheBitsThatItGetsAlone) {
+  std::mt19937 random(10);
+  constexpr int64_t kRows = 700;
+  // Text 2 takes a part of its prompt, 0 and 1 one token each; text 3 is not there.
+  const std::vector<int64_t> texts = {2, 2, 2, 0, 1}, places = {596, 597, 598, 12, 699};
+  const Sizes n{1, 5, 700, 4, 2, 32, 32};
+  TestTensor k = make_tensor(DType::kF16, {4, kRows, 2, 32});
+  TestTensor v = make_tensor(DType::kF16, {4, kRows, 2, 32});
+  const Inputs in = random_inputs(random, n, DType::kF32, DType::kF16);
+  std::vector<TestTensor> own_k, own_v;
+  const int64_t text_bytes = kRows * 2 * 32 * 2;
+  for (int64_t text = 0; text < 4; ++text) {
+    own_k.push_back(random_tensor(random, DType::kF16, {1, kRows, 2, 32}));
+    own_v.push_back(random_tensor(random, DType::kF16, {1, kRows, 2, 32}));
+    std::copy(own_k.back().bytes.begin(), own_k.back().bytes.end(),
+              k.bytes.begin() + text * text_bytes);
+    std::copy(own_v.back().bytes.begin(), own_v.back().bytes.end(),
+              v.bytes.begin() + text * text_bytes);
+  }
+  const TestTensor positions = make_indices(places), text_ids = make_indices(texts);
+  const int64_t row_bytes = n.heads * n.value_dim * 4;
+  for (const int threads : {1, 3}) {
+    const TestTensor all = run_cached(
+        {.texts = true}, {in.q.view, k.view, v.view, positions.view, text_ids.view}, 32, threads);
+    for (size_t i = 0; i < places.size(); ++i) {
+      TensorView q = in.q.view;
+      q.data += static_cast<int64_t>(i) * n.heads * n.dim * 4;
+      q.extents[1] = 1;
+      TensorView own_keys = own_k[texts[i]].view, own_values = own_v[texts[i]].view;
+      own_keys.extents[1] = own_values.extents[1] = places[i] + 1;
+      const Sizes alone{1, 1, places[i] + 1, 4, 2, 32, 32};
+      const TestTensor expected = run({}, alone, {q, own_keys, own_values}, 2);
+      EXPECT_EQ(std::memcmp(all.bytes.data() + static_cast<int64_t>(i) * row_bytes,
+                            expected.bytes.data(), static_cast<size_t>(row_bytes)),
+                0)
+          << "token " << i << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST(CachedAttention, ReportsPlacesThatTheCacheDoesNotHave) {
+  std::mt19937 random(11);
+  const TestTensor q = random_tensor(random, DType::kF32, {1, 2, 2, 8});
+  const TestTensor k = random_tensor(random, DType::kF32, {2, 6, 2, 8});
+  const auto error_of = [&](const CachedAttention& op, std::vector<int64_t> positions,
+                            std::vector<int64_t> texts) {
+    const TestTensor places = make_indices(positions), ids = make_indices(texts);
+    TestTensor out = make_tensor(DType::kF32, {1, 2, 2, 8});
+    return run_kernel(attention_kernels(), op, {q.view, k.view, k.view, places.view, ids.view}, out,
+                      2);
+  };
+  EXPECT_EQ(error_of({.texts = true}, {4, 5}, {0, 1}), KernelError::kNone);
+  EXPECT_EQ(error_of({.texts = true}, {5, 6}, {0, 1}), KernelError::kCacheFull);
+  EXPECT_EQ(error_of({.texts = true}, {-1, 0}, {0, 1}), KernelError::kCacheFull);
+  EXPECT_EQ(error_of({.texts = true}, {0, 0}, {0, 2}), KernelError::kIndexOutOfRange);
+  EXPECT_EQ(error_of({.window = 5, .texts = true}, {500, 600}, {0, 1}), KernelError::kNone);
+  EXPECT_EQ(error_of({.window = 6, .texts = true}, {500, 600}, {0, 1}), KernelError::kCacheFull);
+}
+
+// A q8_0 cache against the values that it stands for.
+TEST(CachedAttention, ReadsACacheOfQ8) {
+  std::mt19937 random(12);
+  for (const int64_t tokens : {int64_t{1}, int64_t{9}}) {
+    const Sizes n{1, tokens, 150, 4, 2, 64, 32};
+    const Inputs in = random_inputs(random, n, DType::kF32, DType::kF32);
+    const auto pack = [](const TestTensor& from) {
+      const auto& e = from.view.extents;
+      TestTensor packed = make_tensor(DType::kQ8_0, {e[0], e[1], e[2], e[3]});
+      encode_row(DType::kQ8_0, from.view.as<float>(), from.view.num_elements(),
+                 packed.bytes.data());
+      return packed;
+    };
+    const TestTensor k = pack(in.k), v = pack(in.v);
+    const auto expected =
+        attend({}, n, to_doubles(in.q.view), to_doubles(k.view), to_doubles(v.view), {}, {}, {});
+    const TestTensor one = run({}, n, {in.q.view, k.view, v.view}, 1);
+    expect_close(one.view, expected, 1e-5);
+    EXPECT_EQ(run({}, n, {in.q.view, k.view, v.view}, 3).bytes, one.bytes);
   }
 }
 

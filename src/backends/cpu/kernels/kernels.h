@@ -10,6 +10,7 @@
 namespace rlx::cpu {
 
 std::span<const Kernel> attention_kernels();
+std::span<const Kernel> cache_kernels();
 std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> matmul_kernels();
 std::span<const Kernel> move_kernels();

@@ -1,5 +1,5 @@
-// Kernels that bring elements to other places: copy, concat, pad, gather, scatter, iota, and
-// cache_append, which also converts; and cast of packed blocks.
+// Kernels that bring elements to other places: copy, concat, pad, gather, scatter and iota; and cast
+// of packed blocks.
 #include "ops/move.h"
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include "backends/cpu/kernels/elementwise_tiles.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/move_copy.h"
-#include "ops/attention.h"
 #include "ops/elementwise.h"
 #include "tensor/packed.h"
 
@@ -390,36 +389,6 @@ void run_iota(const KernelCall& call) {
   }
 }
 
-// ---- cache_append
-
-std::string reject_cache_append(const KernelQuery& query) {
-  for (int i : {0, 1}) {
-    if (!is_tile_dtype(query.inputs[i].dtype)) {
-      return fmt::format("input {} is {}, not a real number", i, to_string(query.inputs[i].dtype));
-    }
-  }
-  return reject_rank(query.outputs[0], "the output");
-}
-
-void run_cache_append(const KernelCall& call) {
-  const TensorView& cache = call.input(0);
-  const TensorView& update = call.input(1);
-  const int axis = normalize_axis(call.op<CacheAppend>().axis, cache.rank);
-  const int64_t row = call.dims[0];
-  if (row < 0 || row + update.extents[axis] > cache.extents[axis]) {
-    set_error(call, KernelError::kCacheFull);
-    return;
-  }
-  TensorView rows = cache;
-  rows.extents[axis] = update.extents[axis];
-  rows.data += row * cache.strides[axis] * bytes_per_block(cache.dtype);
-  if (update.dtype == cache.dtype) {
-    copy_view(rows, update, call.thread, call.num_threads);
-  } else {
-    convert_view(rows, update, call.thread, call.num_threads);
-  }
-}
-
 }  // namespace
 
 std::span<const Kernel> move_kernels() {
@@ -438,10 +407,6 @@ std::span<const Kernel> move_kernels() {
        .run = run_scatter,
        .may_alias_inputs = 1},
       {.name = "move.iota", .op = Iota::kName, .reject = reject_iota, .run = run_iota},
-      {.name = "move.cache_append",
-       .op = CacheAppend::kName,
-       .reject = reject_cache_append,
-       .run = run_cache_append},
   };
   return kKernels;
 }

@@ -1,0 +1,189 @@
+// Key/value caches: rings of sliding windows against caches of all rows, and q8_0 caches.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "model_runner.h"
+#include "rlx/language_model.h"
+
+namespace rlx {
+namespace {
+
+using namespace model_testing;
+
+LanguageModelOptions exact_options() {
+  LanguageModelOptions options;
+  options.cache_dtype = DType::kF32;
+  options.quantize_activations = false;
+  options.load_tokenizer = false;
+  options.threads = 1;
+  return options;
+}
+
+std::vector<int32_t> make_tokens(int64_t count) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int32_t>((i * i * 7 + i * 13) % 320));
+  }
+  return tokens;
+}
+
+// The logits after each of the pieces, which are of `sizes` in turn.
+std::vector<float> evaluate_pieces(LanguageModel& model, std::span<const int32_t> tokens,
+                                   std::span<const int64_t> sizes) {
+  std::vector<float> all;
+  size_t next = 0;
+  for (size_t piece = 0; next < tokens.size(); ++piece) {
+    const auto size =
+        std::min(tokens.size() - next, static_cast<size_t>(sizes[piece % sizes.size()]));
+    const std::span<const float> logits = model.evaluate(tokens.subspan(next, size));
+    all.insert(all.end(), logits.begin(), logits.end());
+    next += size;
+  }
+  return all;
+}
+
+// A copy of a fixture whose config.json has `from` replaced by `to`.
+void copy_model(const std::string& family, const TemporaryFolder& folder, const std::string& from,
+                const std::string& to) {
+  const std::string source = "tests/data/small/" + family;
+  std::filesystem::copy(source, folder.path());
+  std::string config = read_file(source + "/config.json");
+  const size_t at = config.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  config.replace(at, from.size(), to);
+  std::filesystem::remove(folder.path("config.json"));
+  write_file(folder.path("config.json"), config);
+}
+
+struct WindowedModel {
+  const char* family;
+  int64_t window;     // as the test sets it
+  int64_t num_rings;  // layers of the two that slide
+  const char* given;  // the window's line in the fixture
+};
+
+void PrintTo(const WindowedModel& model, std::ostream* out) { *out << model.family; }
+
+class SlidingWindows : public testing::TestWithParam<WindowedModel> {
+ protected:
+  void SetUp() override {
+    copy_model(GetParam().family, folder_, GetParam().given,
+               "\"sliding_window\": " + std::to_string(GetParam().window));
+  }
+
+  TemporaryFolder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, SlidingWindows,
+                         testing::Values(WindowedModel{"mistral", 3, 2, "\"sliding_window\": 16"},
+                                         WindowedModel{"gemma3", 5, 1, "\"sliding_window\": 16"},
+                                         WindowedModel{"gpt_oss", 4, 1, "\"sliding_window\": 16"},
+                                         WindowedModel{"phi3", 7, 2, "\"sliding_window\": null"}),
+                         [](const auto& info) { return info.param.family; });
+
+// Each ring of at most 16 rows goes round ten times or more.
+TEST_P(SlidingWindows, GiveTheBitsOfACacheWithAllRowsHoweverOftenTheyWrap) {
+  const std::vector<int32_t> tokens = make_tokens(160);
+  LanguageModelOptions options = exact_options();
+  options.context = 160;
+  // With so large a batch a ring would not be smaller, so that all rows are kept.
+  options.max_tokens = 160;
+  LanguageModel whole = LanguageModel::load(folder_.path(), options);
+  options.max_tokens = 9;
+  LanguageModel ring = LanguageModel::load(folder_.path(), options);
+  EXPECT_LT(ring.plan_report().segment("state").size_bytes,
+            whole.plan_report().segment("state").size_bytes);
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{9}, {1}, {9, 1, 1, 4}}) {
+    whole.reset();
+    ring.reset();
+    EXPECT_EQ(evaluate_pieces(ring, tokens, sizes), evaluate_pieces(whole, tokens, sizes))
+        << "pieces of " << testing::PrintToString(sizes);
+  }
+}
+
+TEST_P(SlidingWindows, TakeAsManyBytesForALongContextAsForAShortOne) {
+  LanguageModelOptions options = exact_options();
+  options.max_tokens = 8;
+  const auto state_bytes = [&](int64_t context) {
+    options.context = context;
+    return LanguageModel::plan(folder_.path(), options).segment("state").size_bytes;
+  };
+  const int64_t row_bytes = 2 * 2 * 16 * 4;  // keys and values, 2 heads of 16 floats
+  const int64_t rings = GetParam().num_rings, rows = GetParam().window + 8 - 1;
+  for (int64_t context : {64, 512}) {
+    EXPECT_EQ(state_bytes(context), rings * rows * row_bytes + (2 - rings) * context * row_bytes);
+  }
+  options.context = 512;
+  EXPECT_THAT(LanguageModel::plan(folder_.path(), options).state_description,
+              testing::HasSubstr("rows of a sliding window ("));
+  options.max_tokens = 512;
+  EXPECT_THAT(LanguageModel::plan(folder_.path(), options).state_description,
+              testing::HasSubstr("which with the token batch takes no less"));
+}
+
+// On the float path, so that the cache alone makes the difference.
+FloatTensor run_demo(DType cache) {
+  const Expected expected("models/demo/expected-gguf.safetensors");
+  RunOptions options;
+  options.quantize_activations = false;
+  options.graph.cache_dtype = cache;
+  options.graph.all_logits = true;
+  return run_model("models/demo/demo-Q8_0.gguf", {{"input_ids", expected.ints("input_ids")}},
+                   options)
+      .at("logits");
+}
+
+TEST(CachesOfQ8, StayNearCachesOfF32) {
+  const FloatTensor exact = run_demo(DType::kF32);
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kQ8_0}) {
+    const double divergence = mean_divergence(run_demo(dtype), exact);
+    EXPECT_LT(divergence, 1e-3);
+    printf("mean KL of a cache of %s: %.1e\n", std::string(to_string(dtype)).c_str(), divergence);
+  }
+}
+
+TEST(CachesOfQ8, GiveTheSameBitsForAPromptInParts) {
+  const std::vector<int32_t> tokens = make_tokens(40);
+  std::vector<std::vector<float>> results;
+  for (int64_t max_tokens : {40, 7, 1}) {
+    for (int threads : {1, 3}) {
+      LanguageModelOptions options;
+      options.cache_dtype = DType::kQ8_0;
+      options.max_tokens = max_tokens;
+      options.threads = threads;
+      options.load_tokenizer = false;
+      LanguageModel model = LanguageModel::load("models/demo/demo-Q8_0.gguf", options);
+      const std::span<const float> logits = model.evaluate(tokens);
+      results.emplace_back(logits.begin(), logits.end());
+      EXPECT_EQ(results.back(), results.front()) << max_tokens << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST(CachesOfQ8, TakeAQuarterAndASixteenthOfF32) {
+  LanguageModelOptions options;
+  const auto state_bytes = [&](DType dtype) {
+    options.cache_dtype = dtype;
+    return LanguageModel::plan("models/demo/demo-Q8_0.gguf", options).segment("state").size_bytes;
+  };
+  EXPECT_EQ(state_bytes(DType::kQ8_0) * 32 * 4, state_bytes(DType::kF32) * 34);
+}
+
+TEST(CachesOfQ8, AreRefusedWhereHeadsAreNotWholeBlocks) {
+  LanguageModelOptions options = exact_options();
+  options.cache_dtype = DType::kQ8_0;
+  try {
+    LanguageModel::load("tests/data/small/llama", options);
+    FAIL() << "nothing is thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("keeps blocks of 32 elements, but the heads of "
+                                                 "this model have 16"));
+  }
+}
+
+}  // namespace
+}  // namespace rlx
