@@ -116,7 +116,8 @@ class LanguageModel {
   // Forgets what was read.
   void reset();
   // Forgets what was read after the first `num_tokens` tokens. Throws kOutOfRange when fewer were
-  // read.
+  // read. Layers with a sliding window keep only the newest rows: when they have given up what a
+  // token there would read, the first tokens run again.
   void rewind(int64_t num_tokens);
   int64_t num_past_tokens() const;
   // The tokens that were read and are in the cache. Valid until the next call that reads or

@@ -129,9 +129,8 @@ class Generation {
       const size_t most = std::min(past.size(), prompt.size() - 1);
       while (kept < most && past[kept] == prompt[kept]) ++kept;
     }
-    parts_.rewind(static_cast<int64_t>(kept));
-    result_.reused_tokens = static_cast<int64_t>(kept);
-    return kept;
+    result_.reused_tokens = parts_.rewind(static_cast<int64_t>(kept));
+    return static_cast<size_t>(result_.reused_tokens);
   }
 
   void check_stopped() const {

@@ -59,7 +59,10 @@ void LanguageModel::rewind(int64_t num_tokens) {
     throw_error(ErrorCode::kOutOfRange,
                 "The model cannot go back to {} tokens: it has read {} tokens.", num_tokens, past);
   }
-  parts_->rewind(num_tokens);
+  const std::vector<int32_t> kept(parts_->past_tokens.begin(),
+                                  parts_->past_tokens.begin() + num_tokens);
+  const auto done = static_cast<size_t>(parts_->rewind(num_tokens));
+  parts_->run_chunks(std::span(kept).subspan(done), [](size_t) {});
 }
 
 int64_t LanguageModel::num_past_tokens() const {

@@ -8,6 +8,7 @@
 #include "api/compiled_model.h"
 #include "backends/cpu/session.h"
 #include "base/error.h"
+#include "ops/cache.h"
 #include "rlx/language_model.h"
 #include "runtime/step_times.h"
 
@@ -31,6 +32,12 @@ struct LanguageModel::Parts {
     context = program.symbols.symbols()[past_symbol].upper + 1;
     vocab_size = program.values[program.outputs[logits].value].type.shape[2].constant();
     past_tokens.reserve(static_cast<size_t>(context));  // a run allocates nothing
+    for (const Instruction& instruction : program.instructions) {
+      const auto* attention = instruction.op.as<CachedAttention>();
+      if (attention == nullptr || attention->window == 0) continue;
+      const int64_t rows = program.values[instruction.inputs[1]].type.shape[1].constant();
+      if (rows < context) rings.push_back({rows, attention->window});
+    }
   }
 
   // One run over at most max_tokens tokens that follow the `past` ones.
@@ -40,6 +47,8 @@ struct LanguageModel::Parts {
     session->set_extents(extents).throw_if_failed();
     const TensorView ids = session->input(input_ids);
     for (size_t i = 0; i < tokens.size(); ++i) ids.as<int64_t>()[i] = tokens[i];
+    // Also a run that is cancelled may have written.
+    written_rows = std::max(written_rows, static_cast<int64_t>(past_tokens.size() + tokens.size()));
     session->run().throw_if_failed();
     past_tokens.insert(past_tokens.end(), tokens.begin(), tokens.end());
     has_run = true;
@@ -70,8 +79,18 @@ struct LanguageModel::Parts {
     }
   }
 
-  // Rows of the cache after the first `num_tokens` count as empty from now on.
-  void rewind(int64_t num_tokens) { past_tokens.resize(static_cast<size_t>(num_tokens)); }
+  // Rows of the cache after the first `num_tokens` count as empty from now on; returns num_tokens.
+  // Where a layer with a sliding window does not hold any more what a token there would read, the
+  // whole cache is empty, and 0 is returned.
+  int64_t rewind(int64_t num_tokens) {
+    for (const Ring& ring : rings) {
+      const int64_t first_read = std::max<int64_t>(0, num_tokens - ring.window + 1);
+      if (first_read < written_rows - ring.rows) num_tokens = 0;
+    }
+    past_tokens.resize(static_cast<size_t>(num_tokens));
+    if (num_tokens == 0) written_rows = 0;
+    return num_tokens;
+  }
 
   // The logits of the last run, [rows, vocabulary].
   std::span<const float> last_logits(size_t rows) {
@@ -99,6 +118,12 @@ struct LanguageModel::Parts {
   std::vector<int32_t> past_tokens;  // what the cache holds, in order
   bool has_run = false;
   std::unique_ptr<StepTimes> step_times;  // null unless profiling
+  // Caches whose rows are used in turn.
+  struct Ring {
+    int64_t rows, window;
+  };
+  std::vector<Ring> rings;
+  int64_t written_rows = 0;  // of a text's places, the end of those written since it began
 };
 
 }  // namespace rlx

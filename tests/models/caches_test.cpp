@@ -104,6 +104,29 @@ TEST_P(SlidingWindows, GiveTheBitsOfACacheWithAllRowsHoweverOftenTheyWrap) {
   }
 }
 
+// Going back a little finds the rows still there; going back further runs the tokens again.
+TEST_P(SlidingWindows, GiveTheSameBitsAfterGoingBack) {
+  const std::vector<int32_t> tokens = make_tokens(80);
+  LanguageModelOptions options = exact_options();
+  options.context = 100;
+  options.max_tokens = 6;
+  LanguageModel model = LanguageModel::load(folder_.path(), options);
+  for (const int64_t kept : {78, 75, 60, 3, 0}) {
+    model.reset();
+    model.evaluate(std::span(tokens).first(static_cast<size_t>(kept) + 2));
+    const auto fresh = evaluate_pieces(model, std::span(tokens).first(20), std::vector<int64_t>{5});
+    model.reset();
+    model.evaluate(tokens);
+    for (int round = 0; round < 2; ++round) {
+      model.rewind(kept);
+      EXPECT_EQ(model.num_past_tokens(), kept);
+      model.evaluate(std::span(tokens).subspan(static_cast<size_t>(kept), 2));
+      EXPECT_EQ(evaluate_pieces(model, std::span(tokens).first(20), std::vector<int64_t>{5}), fresh)
+          << "back to " << kept;
+    }
+  }
+}
+
 TEST_P(SlidingWindows, TakeAsManyBytesForALongContextAsForAShortOne) {
   LanguageModelOptions options = exact_options();
   options.max_tokens = 8;
