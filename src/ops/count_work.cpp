@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/attention.h"
+#include "ops/cache.h"
 #include "ops/matmul.h"
 #include "ops/move.h"
 #include "tensor/storage.h"
@@ -59,6 +60,16 @@ void count_attention(const Attention& attention, std::span<const TensorView* con
   }
 }
 
+// As many keys as the window lets a token see, or all rows without one: where a text has got to is
+// not known here.
+void count_cached_attention(const CachedAttention& attention,
+                            std::span<const TensorView* const> inputs, OpWork& work) {
+  const TensorView &q = *inputs[0], &k = *inputs[1], &v = *inputs[2];
+  const int64_t rows = k.extents[1];
+  const int64_t seen = attention.window > 0 ? std::min(rows, attention.window) : rows;
+  work.flops = 2 * q.extents[1] * q.extents[2] * seen * (k.last_extent(0) + v.last_extent(0));
+}
+
 }  // namespace
 
 OpWork count_work(const Op& op, std::span<const TensorView* const> inputs,
@@ -68,12 +79,14 @@ OpWork count_work(const Op& op, std::span<const TensorView* const> inputs,
   for (const TensorView* output : outputs) work.written_bytes.push_back(count_bytes(*output));
   if (op.is<Gather>()) {
     count_gather(inputs, outputs, work);
-  } else if (op.is<CacheAppend>()) {
+  } else if (op.is<CacheAppend>() || op.is<CacheWrite>()) {
     count_cache_append(inputs, outputs, work);
   } else if (op.is<GroupedMatmul>()) {
     count_grouped_matmul(inputs, outputs, work);
   } else if (const auto* attention = op.as<Attention>()) {
     count_attention(*attention, inputs, work);
+  } else if (const auto* cached = op.as<CachedAttention>()) {
+    count_cached_attention(*cached, inputs, work);
   } else if (const auto* matmul = op.as<Matmul>()) {
     work.flops = 2 * outputs[0]->num_elements() * inputs[0]->last_extent(matmul->transpose_a);
   } else if (op.is<Linear>()) {
