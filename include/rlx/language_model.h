@@ -31,6 +31,9 @@ struct LanguageModelOptions {
   // Proves of each step that it reads only what was written and writes only what it declares; a
   // fault blames the kernel and the value. Some hundred times slower.
   bool poison = false;
+  // Plans as for a device whose largest allocation this is: no value crosses from one block of so
+  // many bytes (whole pages of 4,096) to the next. 0: unlimited.
+  int64_t max_allocation_bytes = 0;
 };
 
 // The steps of the choice run in the order of docs/generation.md: bias, penalties, top-k, typical,

@@ -15,6 +15,14 @@ struct PlanSegment {
   bool optimal = false;           // size_bytes is proven least
 };
 
+// An allocation for bytes [begin_bytes, begin_bytes + size_bytes) of a segment. There is one for
+// each segment, or several where a largest allocation was given; no value lies in two.
+struct PlanBlock {
+  std::string segment;
+  int64_t begin_bytes = 0;
+  int64_t size_bytes = 0;
+};
+
 struct PlanPeakValue {
   std::string name;
   std::string source;  // the model's own word for the place
@@ -24,6 +32,7 @@ struct PlanPeakValue {
 struct PlanReport {
   std::vector<PlanSegment> segments;  // weights, state, io, work
   int64_t arena_bytes = 0;            // one allocation: state, io and work
+  std::vector<PlanBlock> blocks;      // of state, io and work, in this order
   int64_t mapped_weight_bytes = 0;    // of the weights: used where the file lies
   // Of the weights: put together in memory, because the file holds them in parts (experts one by
   // one, MXFP4 blocks apart from their scales).

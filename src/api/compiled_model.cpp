@@ -49,6 +49,14 @@ cpu::TargetOptions make_target_options(const LanguageModelOptions& options) {
   cpu::TargetOptions target;
   target.max_threads = options.threads > 0 ? options.threads : count_usable_processors();
   target.quantize_activations = options.quantize_activations;
+  if (options.max_allocation_bytes != 0) {
+    if (options.max_allocation_bytes < kPageBytes) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "The largest allocation is to be {} bytes, but at least {} are expected.",
+                  options.max_allocation_bytes, kPageBytes);
+    }
+    target.max_block_bytes = options.max_allocation_bytes / kPageBytes * kPageBytes;
+  }
   return target;
 }
 
@@ -153,6 +161,10 @@ PlanReport make_plan_report(const Program& program, const ModelFile* file) {
                                segment.lower_bound_bytes, segment.optimal});
   }
   report.arena_bytes = program.plan.arena_bytes;
+  for (const BlockPlan& block : program.plan.blocks) {
+    report.blocks.push_back(
+        {std::string(to_string(block.segment)), block.begin_bytes, block.size_bytes});
+  }
   if (file != nullptr) {
     report.weight_files = file->list_files();
     report.assembled_weight_bytes = count_assembled_bytes(program, *file);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/group_digits.h"
 #include "rlx/plan.h"
@@ -57,8 +59,22 @@ std::string to_string(const PlanReport& report) {
     text += fmt::format("{:<8}{:>16} B{}{}\n", segment.name, group_digits(segment.size_bytes),
                         note.empty() ? "" : "   ", note);
   }
-  text += fmt::format("{:<8}{:>16} B   one allocation: state, io and work\n", "arena",
-                      group_digits(report.arena_bytes));
+  const auto num_segments =
+      std::count_if(report.segments.begin(), report.segments.end(), [](const PlanSegment& segment) {
+        return segment.name != "weights" && segment.size_bytes > 0;
+      });
+  const bool has_blocks = static_cast<ptrdiff_t>(report.blocks.size()) > num_segments;
+  text += fmt::format(
+      "{:<8}{:>16} B   {}: state, io and work\n", "arena", group_digits(report.arena_bytes),
+      has_blocks ? fmt::format("{} blocks", report.blocks.size()) : "one allocation");
+  if (has_blocks) {
+    text += "blocks  ";
+    for (size_t i = 0; i < report.blocks.size(); ++i) {
+      text += fmt::format("{} {} {} B", i == 0 ? "" : ",", report.blocks[i].segment,
+                          group_digits(report.blocks[i].size_bytes));
+    }
+    text += "\n";
+  }
   text += fmt::format("peak at step {} of {}{}:", report.peak_step, report.num_steps,
                       report.peak_source.empty() ? "" : " (" + report.peak_source + ")");
   constexpr size_t kShown = 6;

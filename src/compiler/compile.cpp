@@ -61,7 +61,7 @@ CompileResult compile(const Graph& graph, const Target& target, const CompileOpt
   PipelineResult optimized = optimize(graph, target, options);
   check_legal(optimized.graph, make_pass_context(target));
   Lowered lowered = lower_leanest(optimized.graph, target, options);
-  Program program = plan_memory(std::move(lowered), target.alignment_bytes(), options.plan_effort);
+  Program program = plan_memory(std::move(lowered), target, options.plan_effort);
   return {std::move(program), std::move(optimized.graph), std::move(optimized.timings)};
 }
 

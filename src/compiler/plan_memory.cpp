@@ -1,18 +1,15 @@
 #include "compiler/plan_memory.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "base/checked.h"
 #include "memory/check_placement.h"
 #include "memory/lower_bound.h"
-#include "memory/place.h"
+#include "memory/place_in_blocks.h"
 
 namespace rlx {
 namespace {
-
-// Segments start at page boundaries of the arena.
-constexpr int64_t kPageBytes = 4096;
 
 // The storages of work in their order, then the scratch of the instructions that have some.
 memory::Joined make_work_problem(const Lowered& lowered, int64_t alignment_bytes) {
@@ -47,10 +44,14 @@ memory::Joined make_work_problem(const Lowered& lowered, int64_t alignment_bytes
 
 class Planner {
  public:
-  Planner(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes)
-      : lowered_(std::move(lowered)), alignment_(alignment_bytes), effort_(effort_nodes) {}
+  Planner(Lowered lowered, const Target& target, int64_t effort_nodes)
+      : lowered_(std::move(lowered)),
+        alignment_(target.alignment_bytes()),
+        max_block_(target.max_block_bytes()),
+        effort_(effort_nodes) {}
 
   Program run() {
+    check_sizes();
     plan_weights();
     stack(Segment::kState);
     stack(Segment::kIo);
@@ -76,12 +77,39 @@ class Planner {
     segment.lower_bound_bytes = segment.size_bytes;
   }
 
-  // Values that are never reused lie one after the other.
+  // Every value has to fit into a block.
+  void check_sizes() {
+    const std::vector<int32_t> first_value = find_first_values();
+    for (size_t i = 0; i < lowered_.storages.size(); ++i) {
+      const Storage& storage = lowered_.storages[i];
+      if (storage.segment == Segment::kWeights || storage.size_bytes <= max_block_) continue;
+      const ProgramValue& value = program().values[first_value[i]];
+      fail_too_large(value.name, value.source, storage.size_bytes);
+    }
+    for (const Instruction& instruction : program().instructions) {
+      if (instruction.scratch_bytes <= max_block_) continue;
+      fail_too_large("scratch of " + instruction.kernel, instruction.source,
+                     instruction.scratch_bytes);
+    }
+  }
+
+  [[noreturn]] void fail_too_large(const std::string& name, const std::string& source,
+                                   int64_t size_bytes) const {
+    throw_error(ErrorCode::kOutOfMemory,
+                "'{}'{} has {} bytes, but the largest allocation is {} bytes.", name,
+                source.empty() ? "" : " (" + source + ")", size_bytes, max_block_);
+  }
+
+  // Values that are never reused lie one after the other; none crosses from one block to the next.
   void stack(Segment which) {
     int64_t end = 0;
     for (Storage& storage : lowered_.storages) {
       if (storage.segment != which || storage.part_of >= 0) continue;
       storage.offset_bytes = align_up(end, alignment_);
+      const int64_t in_block = storage.offset_bytes % max_block_;
+      if (in_block + storage.size_bytes > max_block_) {
+        storage.offset_bytes = checked_add(storage.offset_bytes, max_block_ - in_block);
+      }
       end = checked_add(storage.offset_bytes, storage.size_bytes);
     }
     SegmentPlan& segment = plan().segment(which);
@@ -100,8 +128,10 @@ class Planner {
 
   void plan_work() {
     const memory::Joined work = make_work_problem(lowered_, alignment_);
-    const memory::Placement placement = memory::place(work.problem, {.effort_nodes = effort_});
+    const memory::Placement placement =
+        memory::place_in_blocks(work.problem, max_block_, {.effort_nodes = effort_});
     memory::check_placement(work.problem, placement);
+    memory::check_blocks(work.problem, placement, max_block_);
 
     std::vector<PeakValue> owners;
     std::vector<std::pair<int32_t, int32_t>> steps;
@@ -169,6 +199,27 @@ class Planner {
       end = align_up(checked_add(end, plan().segment(segment).size_bytes), kPageBytes);
     }
     plan().arena_bytes = end;
+    list_blocks();
+  }
+
+  // A block ends with the last byte in it that something lies in.
+  void list_blocks() {
+    std::map<std::pair<Segment, int64_t>, int64_t> ends;
+    const auto add = [&](Segment segment, int64_t offset, int64_t size) {
+      if (size == 0 || segment == Segment::kWeights) return;
+      int64_t& end = ends[{segment, offset / max_block_}];
+      end = std::max(end, offset + size);
+    };
+    for (const Storage& storage : lowered_.storages) {
+      add(storage.segment, storage.offset_bytes, storage.size_bytes);
+    }
+    for (const Instruction& instruction : program().instructions) {
+      add(Segment::kWork, instruction.scratch_offset_bytes, instruction.scratch_bytes);
+    }
+    for (const auto& [key, end] : ends) {
+      const auto& [segment, index] = key;
+      plan().blocks.push_back({segment, index * max_block_, end - index * max_block_});
+    }
   }
 
   void write_values() {
@@ -233,6 +284,7 @@ class Planner {
 
   Lowered lowered_;
   const int64_t alignment_;
+  const int64_t max_block_;
   const int64_t effort_;
 };
 
@@ -242,8 +294,8 @@ int64_t find_work_bound(const Lowered& lowered, int64_t alignment_bytes) {
   return memory::find_lower_bound(make_work_problem(lowered, alignment_bytes).problem).bytes;
 }
 
-Program plan_memory(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes) {
-  return Planner(std::move(lowered), alignment_bytes, effort_nodes).run();
+Program plan_memory(Lowered lowered, const Target& target, int64_t effort_nodes) {
+  return Planner(std::move(lowered), target, effort_nodes).run();
 }
 
 }  // namespace rlx

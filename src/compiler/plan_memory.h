@@ -12,7 +12,8 @@ namespace rlx {
 int64_t find_work_bound(const Lowered& lowered, int64_t alignment_bytes);
 
 // Fills in the offsets and the plan of `lowered.program`, and returns the program.
-// Throws kOutOfRange when a size does not fit in 64 bits.
-Program plan_memory(Lowered lowered, int64_t alignment_bytes, int64_t effort_nodes);
+// Throws kOutOfRange when a size does not fit in 64 bits, and kOutOfMemory naming a value that is
+// larger than the target's largest allocation.
+Program plan_memory(Lowered lowered, const Target& target, int64_t effort_nodes);
 
 }  // namespace rlx

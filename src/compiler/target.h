@@ -30,6 +30,10 @@ struct KernelChoice {
   uint32_t may_alias_inputs = 0;
 };
 
+// Segments and blocks begin at page boundaries.
+inline constexpr int64_t kPageBytes = 4096;
+inline constexpr int64_t kUnlimitedBlockBytes = int64_t{1} << 62;
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -37,6 +41,9 @@ class Target {
   virtual std::string_view name() const = 0;
   // Every value starts at a multiple of this many bytes.
   virtual int64_t alignment_bytes() const = 0;
+  // The largest allocation; a segment that is larger is planned as several blocks. A multiple of
+  // kPageBytes.
+  virtual int64_t max_block_bytes() const { return kUnlimitedBlockBytes; }
   // The first kernel that accepts the node; when there is none, nullopt, and `reasons` (when given)
   // says why each candidate declined.
   virtual std::optional<KernelChoice> choose_kernel(const NodeQuery& query,

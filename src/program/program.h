@@ -69,6 +69,14 @@ struct SegmentPlan {
   bool optimal = true;
 };
 
+// An allocation that a device with a largest allocation makes for a part of a segment: bytes
+// [begin_bytes, begin_bytes + size_bytes) of it. No value lies in two.
+struct BlockPlan {
+  Segment segment;
+  int64_t begin_bytes = 0;
+  int64_t size_bytes = 0;
+};
+
 // A value alive at the peak of the work segment.
 struct PeakValue {
   std::string name;
@@ -80,6 +88,7 @@ struct MemoryPlan {
   std::array<SegmentPlan, kNumSegments> segments;
   int64_t arena_bytes = 0;  // state, io and work with the alignment between them: one allocation
   std::array<int64_t, kNumSegments> base_bytes{};  // of state, io and work within the arena
+  std::vector<BlockPlan> blocks;    // of state, io and work; one of each when nothing limits them
   int64_t mapped_weight_bytes = 0;  // of the weights segment: used where the file lies
   int64_t constant_bytes = 0;       // of the weights segment: held in the program
   // The least work that the model's own order of nodes needs, every concatenation copied. The

@@ -554,4 +554,26 @@ TEST(Version, HasThreeNumbers) {
   EXPECT_THAT(rlx::version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }
 
+TEST(Blocks, HoldWholeValues) {
+  const rlx::PlanReport whole = rlx::LanguageModel::plan(kDemo, {.context = 512, .max_tokens = 32});
+  const rlx::PlanReport cut = rlx::LanguageModel::plan(
+      kDemo, {.context = 512, .max_tokens = 32, .max_allocation_bytes = 256 << 10});
+  EXPECT_EQ(whole.blocks.size(), 3u);
+  EXPECT_GT(cut.blocks.size(), 4u);
+  for (const rlx::PlanBlock& block : cut.blocks) {
+    EXPECT_LE(block.size_bytes, 256 << 10);
+    EXPECT_EQ(block.begin_bytes % (256 << 10), 0);
+  }
+}
+
+TEST(Blocks, RefuseAValueThatIsLargerThanOne) {
+  try {
+    rlx::LanguageModel::plan("tests/data/gguf-small/qwen3.gguf", {.max_allocation_bytes = 4096});
+    FAIL() << "no error";
+  } catch (const rlx::Error& error) {
+    EXPECT_EQ(error.code(), rlx::ErrorCode::kOutOfMemory);
+    EXPECT_NE(std::string(error.what()).find("largest allocation is 4096"), std::string::npos);
+  }
+}
+
 }  // namespace

@@ -256,6 +256,28 @@ TEST(Order, KeepsReadsAndWritesOfAStateInTheirOrder) {
   EXPECT_LT(update, new_read);
 }
 
+TEST(Blocks, SeveralGiveTheSameBitsAsOne) {
+  std::vector<std::vector<float>> results;
+  for (const int64_t max_block_bytes : {kUnlimitedBlockBytes, int64_t{5 * kPageBytes}}) {
+    const cpu::TargetOptions target{.max_threads = 2, .max_block_bytes = max_block_bytes};
+    auto program = std::make_shared<const Program>(
+        compile(parse_graph(kWideGraph), cpu::CpuTarget(target), {.choose_order = false}).program);
+    const auto work_blocks =
+        std::count_if(program->plan.blocks.begin(), program->plan.blocks.end(),
+                      [](const BlockPlan& block) { return block.segment == Segment::kWork; });
+    EXPECT_EQ(work_blocks > 1, max_block_bytes != kUnlimitedBlockBytes);
+    const auto session =
+        cpu::make_session(program, nullptr, std::make_shared<ThreadPool>(2), target);
+    std::vector<float> x(64);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i) - 3.0f;
+    session->arena().write<float>(program->inputs[0].value, x);
+    ASSERT_TRUE(session->run().ok);
+    results.emplace_back(256);
+    session->arena().read<float>(program->outputs[0].value, results.back());
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
 TEST(Lowering, ComputesThePartsOfAConcatenationAtTheirPlaces) {
   const Program program = compile_text(kWideGraph);
   for (const Instruction& instruction : program.instructions) {

@@ -21,9 +21,10 @@ struct ModelOptions {
   std::string rope_type = "f32";
   std::string activations = "int8";  // or "float"
   std::string device = "cpu";
-  std::string budget;         // bytes, such as "2GiB"; empty: none
-  bool poison = false;        // check every step of every run
-  int64_t least_context = 0;  // a budget may shorten the context down to this; 0: keep it
+  std::string budget;          // bytes, such as "2GiB"; empty: none
+  bool poison = false;         // check every step of every run
+  std::string max_allocation;  // bytes, such as "128MiB"; empty: unlimited
+  int64_t least_context = 0;   // a budget may shorten the context down to this; 0: keep it
 };
 
 struct RunOptions {

@@ -41,6 +41,9 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
       options.cache_type.empty() ? default_cache_type : find_dtype(options.cache_type);
   load.rope_dtype = find_dtype(options.rope_type);
   load.poison = options.poison;
+  if (!options.max_allocation.empty()) {
+    load.max_allocation_bytes = parse_bytes(options.max_allocation);
+  }
   return load;
 }
 

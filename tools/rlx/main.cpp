@@ -71,6 +71,9 @@ void add_budget_options(CLI::App& command, ModelOptions& options) {
                   "Let the budget also shorten the context, down to this")
       ->check(CLI::PositiveNumber)
       ->needs(budget);
+  command.add_option("--max-allocation", options.max_allocation,
+                     "Plan as for a device whose largest allocation this is (128MiB): no value "
+                     "crosses from one block to the next");
 }
 
 // Whether the text is ID=VALUE; the message otherwise.

@@ -22,6 +22,11 @@ ordered_json to_json(const SavedPlan& plan) {
                                      {"optimal", segment.optimal}};
   }
   out["arena_bytes"] = report.arena_bytes;
+  out["blocks"] = ordered_json::array();
+  for (const PlanBlock& block : report.blocks) {
+    out["blocks"].push_back(
+        {{"segment", block.segment}, {"begin", block.begin_bytes}, {"bytes", block.size_bytes}});
+  }
   out["mapped_weight_bytes"] = report.mapped_weight_bytes;
   out["assembled_weight_bytes"] = report.assembled_weight_bytes;
   out["weight_files"] = report.weight_files;

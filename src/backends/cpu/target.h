@@ -11,6 +11,8 @@ struct TargetOptions {
   int max_threads = 1;
   // Multiply packed weights by activations quantised to int8; false: by float activations.
   bool quantize_activations = true;
+  // Plans as for a device whose largest allocation this is; a multiple of kPageBytes.
+  int64_t max_block_bytes = kUnlimitedBlockBytes;
 };
 
 class CpuTarget final : public Target {
@@ -20,6 +22,7 @@ class CpuTarget final : public Target {
   std::string_view name() const override { return "cpu"; }
   // A cache line, and the widest vector.
   int64_t alignment_bytes() const override { return 64; }
+  int64_t max_block_bytes() const override { return options_.max_block_bytes; }
   std::optional<KernelChoice> choose_kernel(const NodeQuery& query,
                                             std::string* reasons) const override;
 
