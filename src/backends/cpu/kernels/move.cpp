@@ -1,5 +1,5 @@
-// Kernels that bring elements to other places: copy, concat, pad, gather, scatter and iota; and cast
-// of packed blocks.
+// Kernels that bring elements to other places: copy, concat, pad, gather, scatter and iota; and
+// cast of packed blocks.
 #include "ops/move.h"
 
 #include <algorithm>
