@@ -2,17 +2,9 @@
 
 #include <fmt/format.h>
 
-namespace rlx::memory {
+#include "base/group_digits.h"
 
-std::string format_bytes(int64_t bytes) {
-  std::string digits = fmt::format("{}", bytes);
-  const size_t first = digits[0] == '-' ? 1 : 0;
-  for (size_t i = digits.size(); i > first + 3;) {
-    i -= 3;
-    digits.insert(i, ",");
-  }
-  return digits + " B";
-}
+namespace rlx::memory {
 
 double find_gap_percent(int64_t height_bytes, int64_t lower_bound_bytes) {
   if (lower_bound_bytes == 0) return 0;
@@ -22,8 +14,8 @@ double find_gap_percent(int64_t height_bytes, int64_t lower_bound_bytes) {
 
 std::string format_summary(const Placement& placement, double seconds) {
   std::string text;
-  text += fmt::format("height       {}\n", format_bytes(placement.height_bytes));
-  text += fmt::format("lower bound  {}\n", format_bytes(placement.lower_bound_bytes));
+  text += fmt::format("height       {} B\n", group_digits(placement.height_bytes));
+  text += fmt::format("lower bound  {} B\n", group_digits(placement.lower_bound_bytes));
   text += fmt::format("gap          {:.3f} %\n",
                       find_gap_percent(placement.height_bytes, placement.lower_bound_bytes));
   text += fmt::format("optimal      {}\n", placement.optimal ? "yes" : "not proven");

@@ -8,9 +8,6 @@
 
 namespace rlx::memory {
 
-// "1,048,576 B".
-std::string format_bytes(int64_t bytes);
-
 // How far a height is over its bound, in percent: 0 for a bound of zero bytes.
 double find_gap_percent(int64_t height_bytes, int64_t lower_bound_bytes);
 

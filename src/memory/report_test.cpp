@@ -12,14 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(Report, GroupsDigits) {
-  EXPECT_EQ(format_bytes(0), "0 B");
-  EXPECT_EQ(format_bytes(999), "999 B");
-  EXPECT_EQ(format_bytes(1000), "1,000 B");
-  EXPECT_EQ(format_bytes(1048576), "1,048,576 B");
-  EXPECT_EQ(format_bytes(-123456), "-123,456 B");
-}
-
 TEST(Report, SummarizesAPlan) {
   Placement placement;
   placement.height_bytes = 1100;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/group_digits.h"
 #include "memory/report.h"
 
 namespace rlx::memory {
@@ -117,9 +118,9 @@ class Picture {
     const BandFrame& frame = frames_[index];
     const PictureBand& band = input_.bands[index];
     out_ += fmt::format(
-        "<text x=\"{:.0f}\" y=\"{:.1f}\" font-weight=\"600\">{}  {}</text>\n"
+        "<text x=\"{:.0f}\" y=\"{:.1f}\" font-weight=\"600\">{}  {} B</text>\n"
         "<rect x=\"{:.0f}\" y=\"{:.1f}\" width=\"{:.0f}\" height=\"{:.1f}\" fill=\"#f6f6f4\"/>\n",
-        kLeft, frame.top - 6, escape(band.label), format_bytes(band.size_bytes), kLeft, frame.top,
+        kLeft, frame.top - 6, escape(band.label), group_digits(band.size_bytes), kLeft, frame.top,
         kPlotWidth, frame.height);
     const double tick = round_up_tick(frame.bytes / std::max(2.0, frame.height / 60), 1024);
     for (double byte = 0; byte <= frame.bytes; byte += tick) {
@@ -162,8 +163,8 @@ class Picture {
     std::string title = escape(value.name);
     if (!value.op.empty()) title += fmt::format("\n{}", escape(value.op));
     if (!value.shape.empty()) title += fmt::format("\n{}", escape(value.shape));
-    title += fmt::format("\n{} at {}\nsteps {} to {}", format_bytes(value.size_bytes),
-                         format_bytes(value.offset_bytes), value.start, value.end);
+    title += fmt::format("\n{} B at {} B\nsteps {} to {}", group_digits(value.size_bytes),
+                         group_digits(value.offset_bytes), value.start, value.end);
     out_ += fmt::format(
         "<g><title>{}</title><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
         "fill=\"hsl({} 58% {}%)\"/>",
@@ -189,10 +190,11 @@ class Picture {
       const double y = frame.y_of(static_cast<double>(band.bound_bytes));
       out_ += fmt::format(
           "<path d=\"M{:.0f} {:.2f}h{:.0f}\" stroke=\"#c00000\" stroke-width=\"1.5\" "
-          "stroke-dasharray=\"6 4\"><title>lower bound {}</title></path>"
-          "<text x=\"{:.0f}\" y=\"{:.2f}\" text-anchor=\"end\" fill=\"#c00000\">bound {}</text>\n",
-          kLeft, y, kPlotWidth, format_bytes(band.bound_bytes), kLeft + kPlotWidth, frame.top - 6,
-          format_bytes(band.bound_bytes));
+          "stroke-dasharray=\"6 4\"><title>lower bound {} B</title></path>"
+          "<text x=\"{:.0f}\" y=\"{:.2f}\" text-anchor=\"end\" fill=\"#c00000\">bound {} "
+          "B</text>\n",
+          kLeft, y, kPlotWidth, group_digits(band.bound_bytes), kLeft + kPlotWidth, frame.top - 6,
+          group_digits(band.bound_bytes));
     }
     if (input_.peak_step >= 0 && input_.peak_step < input_.num_steps) {
       const double x = x_of(static_cast<double>(input_.peak_step) + 0.5);
@@ -227,10 +229,11 @@ std::string render_peak_table(const PictureInput& input) {
   std::string rows;
   for (size_t i = 0; i < std::min(alive.size(), kMaxRows); ++i) {
     const PictureValue& value = *alive[i];
-    rows += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{} to {}\n",
-                        escape(value.name), escape(value.op), escape(value.shape),
-                        escape(input.bands[value.band].label), format_bytes(value.size_bytes),
-                        value.start, value.end);
+    rows +=
+        fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td class=\"n\">{} B<td class=\"n\">{} to {}\n",
+                    escape(value.name), escape(value.op), escape(value.shape),
+                    escape(input.bands[value.band].label), group_digits(value.size_bytes),
+                    value.start, value.end);
   }
   if (alive.size() > kMaxRows) {
     rows += fmt::format("<tr><td colspan=\"6\">and {} smaller values\n", alive.size() - kMaxRows);
@@ -255,13 +258,13 @@ std::string render_html(const PictureInput& input) {
       escape(input.title), picture);
   page += "<table>\n<tr><th>segment<th>bytes<th>bound<th>gap\n";
   for (const PictureBand& band : input.bands) {
-    page += fmt::format("<tr><td>{}<td class=\"n\">{}", escape(band.label),
-                        format_bytes(band.size_bytes));
+    page += fmt::format("<tr><td>{}<td class=\"n\">{} B", escape(band.label),
+                        group_digits(band.size_bytes));
     if (band.bound_bytes < 0) {
       page += "<td><td>\n";
     } else {
-      page += fmt::format("<td class=\"n\">{}<td class=\"n\">{:.3f} %\n",
-                          format_bytes(band.bound_bytes),
+      page += fmt::format("<td class=\"n\">{} B<td class=\"n\">{:.3f} %\n",
+                          group_digits(band.bound_bytes),
                           find_gap_percent(band.size_bytes, band.bound_bytes));
     }
   }
