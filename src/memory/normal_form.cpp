@@ -8,16 +8,36 @@
 #include "memory/lower_bound.h"
 
 namespace rlx::memory {
+bool is_rectangle(const Part& part, const Item& item) {
+  return item.slab_end - item.slab_begin == 1 && part.slabs[item.slab_begin].low == 0 &&
+         part.slabs[item.slab_begin].high == item.size;
+}
+
 namespace {
 
 // A unit in blocks, its lifetime still in steps.
 struct Draft {
   int64_t size, alignment, pin;
   int32_t unit;
+  bool is_exact;
   std::vector<Piece> pieces;
 };
 
+// So few units are planned to the byte.
+constexpr size_t kMaxFineUnits = 8;
+
+// The largest block, at most `block`, that every piece begins with.
+int64_t find_fine_block(const Problem& problem, int64_t block) {
+  for (const Unit& unit : problem.units) {
+    for (const Piece& piece : unit.pieces) {
+      while (piece.low % block != 0) block /= 2;
+    }
+  }
+  return block;
+}
+
 std::vector<Draft> draft_units(const Problem& problem, int64_t block) {
+  const int64_t granule = find_block_bytes(problem);
   std::vector<Draft> drafts;
   int64_t sum = 0;
   for (size_t i = 0; i < problem.units.size(); ++i) {
@@ -25,11 +45,13 @@ std::vector<Draft> draft_units(const Problem& problem, int64_t block) {
     std::vector<Piece> pieces = flatten_pieces(unit.pieces);
     if (pieces.empty()) continue;
     Draft draft;
-    draft.size = align_up(unit.size_bytes, block) / block;
+    draft.size = align_up(unit.size_bytes, granule) / block;
     draft.alignment = std::max<int64_t>(unit.alignment / block, 1);
     draft.pin = unit.pinned_offset < 0 ? -1 : unit.pinned_offset / block;
     draft.unit = static_cast<int32_t>(i);
+    draft.is_exact = true;
     for (Piece& piece : pieces) {
+      draft.is_exact &= piece.low % block == 0;
       piece.low /= block;
       piece.high = align_up(piece.high, block) / block;
     }
@@ -132,11 +154,6 @@ void compact_sections(Part& part) {
   }
 }
 
-bool is_rectangle(const Part& part, const Item& item) {
-  return item.slab_end - item.slab_begin == 1 && part.slabs[item.slab_begin].low == 0 &&
-         part.slabs[item.slab_begin].high == item.size;
-}
-
 // Copies the items `indices` of `from` into a part of their own.
 Part extract(const Part& from, const std::vector<int32_t>& indices) {
   Part part;
@@ -151,9 +168,7 @@ Part extract(const Part& from, const std::vector<int32_t>& indices) {
     part.items.push_back(item);
   }
   compact_sections(part);
-  for (const Item& item : part.items) {
-    part.is_plain &= item.alignment == 1 && item.pin < 0 && is_rectangle(part, item);
-  }
+  for (const Item& item : part.items) part.is_exact &= item.is_exact;
   return part;
 }
 
@@ -180,16 +195,17 @@ std::vector<Part> split(const Part& whole) {
   return parts;
 }
 
-// Stacks the residents of `part` and returns whether there were any.
+// Stacks the residents of `part` and returns whether there were any. Nothing is taken from parts
+// with items of several pieces: one of those may reach around a resident, or leave room for it.
 bool remove_residents(Part& part, std::vector<int64_t>& offsets) {
   for (const Item& item : part.items) {
-    if (item.alignment != 1 || item.pin >= 0) return false;
+    if (item.alignment != 1 || item.pin >= 0 || !is_rectangle(part, item)) return false;
   }
   std::vector<int32_t> others;
   int64_t base = part.base;
   for (size_t i = 0; i < part.items.size(); ++i) {
     const Item& item = part.items[i];
-    if (item.last - item.first == part.num_sections && is_rectangle(part, item)) {
+    if (item.last - item.first == part.num_sections) {
       offsets[item.unit] = base;
       base += item.size;
     } else {
@@ -205,9 +221,20 @@ bool remove_residents(Part& part, std::vector<int64_t>& offsets) {
 
 }  // namespace
 
+std::vector<int64_t> find_section_totals(const Part& part) {
+  std::vector<int64_t> totals(part.num_sections, 0);
+  for (const Slab& slab : part.slabs) {
+    for (int32_t s = slab.first; s < slab.last; ++s) totals[s] += slab.high - slab.low;
+  }
+  return totals;
+}
+
 NormalForm make_normal_form(const Problem& problem) {
   NormalForm form;
   form.block_bytes = find_block_bytes(problem);
+  if (problem.units.size() <= kMaxFineUnits) {
+    form.block_bytes = find_fine_block(problem, form.block_bytes);
+  }
   form.offsets.assign(problem.units.size(), 0);
   std::vector<Draft> drafts = draft_units(problem, form.block_bytes);
   form.block_bytes = checked_mul(form.block_bytes, divide_by_common_factor(drafts));
@@ -228,6 +255,7 @@ NormalForm make_normal_form(const Problem& problem) {
     item.alignment = draft.alignment;
     item.pin = draft.pin;
     item.unit = draft.unit;
+    item.is_exact = draft.is_exact;
     item.first = whole.num_sections;
     item.slab_begin = static_cast<int32_t>(next);
     int64_t end = draft.pieces[0].end;

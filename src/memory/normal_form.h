@@ -24,6 +24,7 @@ struct Item {
   int64_t num_steps = 0;                 // from the first start to the last end
   int32_t slab_begin = 0, slab_end = 0;  // into Part::slabs
   int32_t unit = 0;
+  bool is_exact = true;  // see Part
 };
 
 // Items that share no section with items of other parts. A section is a set of items alive together
@@ -32,8 +33,10 @@ struct Part {
   std::vector<Item> items;
   std::vector<Slab> slabs;
   int32_t num_sections = 0;
-  int64_t base = 0;      // blocks below the part that residents take
-  bool is_plain = true;  // every item is one free rectangle of alignment 1
+  int64_t base = 0;  // blocks below the part that residents take
+  // Whether every piece begins with a whole block. A piece that does not is counted from the block
+  // that it begins in, so what cannot be done in blocks might be done in bytes.
+  bool is_exact = true;
 };
 
 struct NormalForm {
@@ -42,9 +45,15 @@ struct NormalForm {
   std::vector<int64_t> offsets;  // blocks, per unit: those known already, 0 for the rest
 };
 
-// Residents (free rectangles that live in all sections of a part) are stacked at the bottom, and
-// what remains is split again; this loses nothing. Throws rlx::Error when sizes do not fit in 64
-// bits. Precondition: check_problem passes.
+// Whether an item fills all its bytes at every section of its life.
+bool is_rectangle(const Part& part, const Item& item);
+
+// The sum of the items alive in each section, in blocks.
+std::vector<int64_t> find_section_totals(const Part& part);
+
+// Residents (items that live in all sections of a part) are stacked at the bottom, and what remains
+// is split again; this loses nothing where all items are free rectangles, and only there it is
+// done. Throws rlx::Error when sizes do not fit in 64 bits. Precondition: check_problem passes.
 NormalForm make_normal_form(const Problem& problem);
 
 }  // namespace rlx::memory

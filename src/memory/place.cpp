@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "memory/lower_bound.h"
 #include "memory/normal_form.h"
+#include "memory/rules.h"
 #include "memory/solve_part.h"
 
 namespace rlx::memory {
@@ -35,7 +36,7 @@ int64_t solve_parts(const std::vector<Part>& parts, int64_t goal, const PlaceOpt
     }
     if (highest == parts.size()) break;
     is_done[highest] = 1;
-    bound = std::max(bound, improve_by_search(parts[highest], goal, effort, plans[highest]));
+    bound = std::max(bound, improve(parts[highest], goal, effort, plans[highest]));
     // What is above the goal anyway need not be beaten by other parts.
     goal = std::max(goal, plans[highest].height);
   }
@@ -66,8 +67,9 @@ Placement place(const Problem& problem, const PlaceOptions& options) {
 
   std::vector<PartPlan> plans;
   const int64_t proven = solve_parts(form.parts, goal, options, plans);
-  // A bound in blocks may lie above the height that the last block of the plan rounds down to.
-  placement.lower_bound_bytes = std::max(placement.lower_bound_bytes, proven * block);
+  // Every height is a multiple of the granule.
+  placement.lower_bound_bytes =
+      std::max(placement.lower_bound_bytes, align_up(checked_mul(proven, block), granule));
   const PartPlan* highest = nullptr;
   for (size_t p = 0; p < plans.size(); ++p) {
     const Part& part = form.parts[p];

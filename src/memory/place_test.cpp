@@ -153,6 +153,54 @@ TEST(Place, IsAsLowAsBruteForceWithPins) {
   EXPECT_GT(compare_with_brute_force(options, 1000, 24), 100);
 }
 
+TEST(Place, IsProvenAndAsLowAsBruteForceOnEveryKindOfSmallProblem) {
+  Random random(7);
+  int num_above_bound = 0;
+  for (int round = 0; round < 8000; ++round) {
+    bool is_above_bound = false;
+    ASSERT_EQ(run_fuzz_round(random, is_above_bound), "") << "round " << round;
+    num_above_bound += is_above_bound;
+  }
+  EXPECT_GT(num_above_bound, 1000);
+}
+
+// A unit that ends inside its last block and a piece that begins in the same block, behind it.
+Problem make_shared_block() {
+  Problem problem;
+  problem.units = {{60, 64, {{0, 2, 0, 60}}}, {64, 64, {{0, 2, 61, 64}}}};
+  return problem;
+}
+
+TEST(Place, LetsAPieceBeginInsideABlock) {
+  const Problem problem = make_shared_block();
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.height_bytes, 64);
+  EXPECT_TRUE(placement.optimal);
+}
+
+TEST(Place, CallsNoPlanOptimalThatBytesCouldBeat) {
+  Problem problem = make_shared_block();
+  for (int64_t i = 0; i < 10; ++i) problem.units.push_back({10, 64, {{i + 2, i + 3, 0, 10}}});
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.lower_bound_bytes, 64);
+  EXPECT_EQ(placement.optimal, placement.height_bytes == 64);
+}
+
+TEST(Place, ProvesUnitsThatInterlock) {
+  // Each unit lies under the other at one step; twelve units, so that nothing is planned to the
+  // byte.
+  Problem problem;
+  problem.units = {{20, 1, {{0, 1, 0, 10}, {1, 2, 10, 20}}},
+                   {20, 1, {{0, 1, 10, 20}, {1, 2, 0, 10}}}};
+  for (int64_t i = 0; i < 10; ++i) problem.units.push_back({5, 1, {{0, 2, 0, 5}}});
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  EXPECT_EQ(placement.height_bytes, 70);
+  EXPECT_TRUE(placement.optimal);
+}
+
 TEST(Place, RandomProblemsPassTheChecker) {
   Random random(3);
   for (int round = 0; round < 4000; ++round) {

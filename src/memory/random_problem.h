@@ -1,12 +1,19 @@
-// Problems and answers for the tests of this folder: random problems of several kinds, and the
-// least height by trying every offset, which shares nothing with the planner.
+// Problems and answers for the tests of this folder: random problems of several kinds, the least
+// height by trying every offset, which shares nothing with the planner, and the round of a fuzz run
+// that compares the two.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <string>
 #include <vector>
 
+#include "memory/check_placement.h"
+#include "memory/lower_bound.h"
+#include "memory/place.h"
 #include "memory/problem.h"
 
 namespace rlx::memory {
@@ -40,6 +47,7 @@ struct RandomProblemOptions {
   bool has_pins = false;
   bool has_pieces = false;
   bool has_alignments = false;
+  int64_t least_alignment = 1;  // of every unit; sizes and pieces stay multiples of 1
 };
 
 inline Problem make_random_problem(Random& random, const RandomProblemOptions& options) {
@@ -48,7 +56,8 @@ inline Problem make_random_problem(Random& random, const RandomProblemOptions& o
   for (int i = 0; i < options.num_units; ++i) {
     Unit unit;
     unit.size_bytes = random.between(1, options.max_size);
-    if (options.has_alignments) unit.alignment = int64_t{1} << random.between(0, 2);
+    unit.alignment = options.least_alignment;
+    if (options.has_alignments) unit.alignment <<= random.between(0, 2);
     const int num_pieces = options.has_pieces ? static_cast<int>(random.between(1, 3)) : 1;
     for (int k = 0; k < num_pieces; ++k) {
       const int64_t start = random.between(0, options.num_steps - 1);
@@ -117,11 +126,31 @@ class BruteForce {
   // `limit` is a height that is known to be possible.
   int64_t find_least_height(int64_t limit) {
     best_ = limit;
-    descend(0, 0);
+    if (best_ > find_most_alive()) descend(0, 0);
     return best_;
   }
 
  private:
+  // The bytes alive together, one by one: less than this is not worth trying.
+  int64_t find_most_alive() const {
+    int64_t most = 0;
+    for (const Unit& at : problem_.units) {
+      for (const Piece& piece : at.pieces) {
+        int64_t alive = 0;
+        for (const Unit& unit : problem_.units) {
+          for (int64_t byte = 0; byte < unit.size_bytes; ++byte) {
+            alive += std::any_of(unit.pieces.begin(), unit.pieces.end(), [&](const Piece& p) {
+              return p.start <= piece.start && piece.start < p.end && p.low <= byte &&
+                     byte < p.high;
+            });
+          }
+        }
+        most = std::max(most, alive);
+      }
+    }
+    return most;
+  }
+
   bool conflicts(size_t a, size_t b) const {
     for (const Piece& p : problem_.units[a].pieces) {
       for (const Piece& q : problem_.units[b].pieces) {
@@ -159,5 +188,59 @@ class BruteForce {
   std::vector<int64_t> offsets_;
   std::vector<size_t> order_;
 };
+
+// Plans one random problem of up to eight units with full effort and with little, checks both
+// plans, and compares with the least height. Returns an empty text, or what is wrong.
+inline std::string run_fuzz_round(Random& random, bool& is_above_bound) {
+  Problem problem;
+  const int kind = static_cast<int>(random.between(0, 9));
+  if (kind == 0) {
+    problem = make_saturated_problem(random, static_cast<int>(random.between(4, 8)),
+                                     random.between(4, 9));
+    // Ends of others may have made a few units more.
+    if (problem.units.size() > 8) problem.units.resize(8);
+    for (Unit& unit : problem.units) unit.pieces[0].end = std::max<int64_t>(unit.pieces[0].end, 1);
+  } else {
+    RandomProblemOptions options;
+    options.num_units = static_cast<int>(random.between(1, 8));
+    options.num_steps = random.between(1, 8);
+    options.max_size = random.between(1, 8);
+    options.has_pins = random.between(0, 2) == 0;
+    options.has_pieces = random.between(0, 1) == 0;
+    options.has_alignments = random.between(0, 1) == 0;
+    options.least_alignment = int64_t{1} << (kind < 7 ? 0 : random.between(1, 3));
+    problem = make_random_problem(random, options);
+  }
+  const Placement placement = place(problem);
+  check_placement(problem, placement);
+  PlaceOptions little;
+  little.effort_nodes = random.between(0, 20);
+  const Placement quick = place(problem, little);
+  check_placement(problem, quick);
+  const int64_t least = BruteForce(problem).find_least_height(placement.height_bytes);
+  is_above_bound = least > find_lower_bound(problem).bytes;
+  if (least < placement.height_bytes) {
+    std::string text =
+        fmt::format("The plan has {} bytes, but {} are possible ({}, bound {}).",
+                    placement.height_bytes, least, placement.method, placement.lower_bound_bytes);
+    for (const Unit& unit : problem.units) {
+      text += fmt::format("\n  size {} alignment {} pin {}:", unit.size_bytes, unit.alignment,
+                          unit.pinned_offset);
+      for (const Piece& piece : unit.pieces) {
+        text += fmt::format(" [{}, {}) x [{}, {})", piece.start, piece.end, piece.low, piece.high);
+      }
+    }
+    return text;
+  }
+  if (!placement.optimal) {
+    return fmt::format("The plan of {} bytes is the least, but only {} are proven.", least,
+                       placement.lower_bound_bytes);
+  }
+  if (quick.lower_bound_bytes > least) {
+    return fmt::format("With {} nodes {} bytes are called a bound, but {} are possible.",
+                       little.effort_nodes, quick.lower_bound_bytes, least);
+  }
+  return "";
+}
 
 }  // namespace rlx::memory

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <queue>
 
 #include "base/error.h"
 
@@ -12,6 +11,9 @@ namespace {
 
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
 constexpr int32_t kLeafSize = 8;
+
+// More culprits would only move together.
+constexpr size_t kMaxFaults = 16;
 
 }  // namespace
 
@@ -23,6 +25,7 @@ Skyline::Skyline(const Part& part) : part_(part) {
   build(0, 0, num_items, true);
   position_.resize(num_items);
   for (int32_t i = 0; i < num_items; ++i) position_[points_[i]] = i;
+  totals_ = find_section_totals(part);
 }
 
 // Node k has children 2k + 1 and 2k + 2 and halves its range of points.
@@ -98,84 +101,95 @@ void Skyline::remove(int32_t node, int32_t begin, int32_t end, int32_t position)
   nodes_[node].best = std::min(nodes_[2 * node + 1].best, nodes_[2 * node + 2].best);
 }
 
-std::vector<int64_t> Skyline::place(std::span<const int32_t> order) {
+void Skyline::make_segment(int32_t first, int32_t end, int32_t previous, int64_t height) {
+  segments_[first] = {end, previous, height};
+  is_segment_[first] = 1;
+  if (end < part_.num_sections) segments_[end].previous = first;
+  lowest_.emplace(height, first);
+}
+
+// Puts an item that lies inside `valley` on its ground.
+void Skyline::put(int32_t index, int32_t valley) {
+  const Item& item = part_.items[index];
+  const Segment segment = segments_[valley];
+  int64_t low = std::numeric_limits<int64_t>::max();
+  int64_t high = 0;
+  for (int32_t s = item.slab_begin; s < item.slab_end; ++s) {
+    low = std::min(low, part_.slabs[s].low);
+    high = std::max(high, part_.slabs[s].high);
+  }
+  int64_t offset = std::max<int64_t>(0, segment.height - low);
+  offset = (offset + item.alignment - 1) & ~(item.alignment - 1);
+  offsets_[index] = offset;
+  int32_t previous = segment.previous;
+  is_segment_[valley] = 0;
+  if (valley < item.first) {
+    make_segment(valley, item.first, previous, segment.height);
+    previous = valley;
+  }
+  make_segment(item.first, item.last, previous, offset + high);
+  if (item.last < segment.end) make_segment(item.last, segment.end, item.first, segment.height);
+}
+
+// Joins a valley to its lower neighbor, or to both when they are level. Returns where the segment
+// that it becomes begins.
+int32_t Skyline::raise(int32_t valley) {
+  const Segment segment = segments_[valley];
+  const bool has_left = segment.previous >= 0, has_right = segment.end < part_.num_sections;
+  constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+  const int64_t left = has_left ? segments_[segment.previous].height : kHighest;
+  const int64_t right = has_right ? segments_[segment.end].height : kHighest;
+  RLX_CHECK(has_left || has_right);
+  const int64_t raised = std::min(left, right);
+  const int32_t first = left == raised ? segment.previous : valley;
+  const int32_t end = right == raised ? segments_[segment.end].end : segment.end;
+  const int32_t previous = segments_[first].previous;
+  if (right == raised) is_segment_[segment.end] = 0;
+  if (left == raised) is_segment_[valley] = 0;
+  make_segment(first, end, previous, raised);
+  return first;
+}
+
+bool Skyline::place(std::span<const int32_t> order, int64_t goal, int64_t limit) {
   const int32_t num_items = static_cast<int32_t>(part_.items.size());
-  std::vector<int64_t> offsets(num_items, 0);
   for (int32_t i = 0; i < num_items; ++i) rank_[order[i]] = i;
   refresh(0, 0, num_items);
-
+  offsets_.assign(num_items, 0);
+  turns_.assign(num_items, kUnplaced);
+  faults_.clear();
+  heights_.assign(totals_);
   segments_.assign(part_.num_sections, {0, -1, 0});
-  std::vector<uint8_t> is_segment(part_.num_sections, 0);
-  using Entry = std::pair<int64_t, int32_t>;  // height, first section
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> lowest;
-  const auto make_segment = [&](int32_t first, int32_t end, int32_t previous, int64_t height) {
-    segments_[first] = {end, previous, height};
-    is_segment[first] = 1;
-    if (end < part_.num_sections) segments_[end].previous = first;
-    lowest.emplace(height, first);
-  };
+  is_segment_.assign(part_.num_sections, 0);
+  lowest_ = {};
   make_segment(0, part_.num_sections, -1, 0);
 
   int32_t num_placed = 0;
   while (num_placed < num_items) {
-    RLX_CHECK(!lowest.empty());
-    const auto [height, valley] = lowest.top();
-    if (!is_segment[valley] || segments_[valley].height != height) {
-      lowest.pop();
+    RLX_CHECK(!lowest_.empty());
+    const auto [height, valley] = lowest_.top();
+    if (!is_segment_[valley] || segments_[valley].height != height) {
+      lowest_.pop();
       continue;
     }
-    const Segment segment = segments_[valley];
+    const int32_t end = segments_[valley].end;
     int32_t best = kNone;
-    find_best(0, 0, num_items, valley, segment.end, best);
+    find_best(0, 0, num_items, valley, end, best);
     if (best == kNone) {
-      // Joins the lower neighbor, or both when they are level.
-      const bool has_left = segment.previous >= 0, has_right = segment.end < part_.num_sections;
-      const int64_t left =
-          has_left ? segments_[segment.previous].height : std::numeric_limits<int64_t>::max();
-      const int64_t right =
-          has_right ? segments_[segment.end].height : std::numeric_limits<int64_t>::max();
-      RLX_CHECK(has_left || has_right);
-      const int64_t raised = std::min(left, right);
-      const int32_t first = left == raised ? segment.previous : valley;
-      const int32_t end = right == raised ? segments_[segment.end].end : segment.end;
-      const int32_t previous = segments_[first].previous;
-      if (right == raised) is_segment[segment.end] = 0;
-      if (left == raised) is_segment[valley] = 0;
-      make_segment(first, end, previous, raised);
+      const int64_t lost = segments_[raise(valley)].height - height;
+      const SectionHeights::Highest highest = heights_.raise(valley, end, lost);
+      if (highest.height > goal && faults_.size() < kMaxFaults) {
+        faults_.push_back({highest.section, num_placed});
+      }
+      if (highest.height >= limit) return false;
       continue;
     }
-
     const int32_t index = order[best];
-    const Item& item = part_.items[index];
+    put(index, valley);
+    turns_[index] = num_placed++;
     rank_[index] = kNone;
     remove(0, 0, num_items, position_[index]);
-    ++num_placed;
-    int64_t offset = height;
-    int64_t top = height;
-    if (item.slab_end - item.slab_begin == 1) {
-      const Slab& slab = part_.slabs[item.slab_begin];
-      offset = std::max<int64_t>(0, height - slab.low);
-      offset = (offset + item.alignment - 1) & ~(item.alignment - 1);
-      top = offset + slab.high;
-    } else {
-      int64_t low = std::numeric_limits<int64_t>::max();
-      for (int32_t s = item.slab_begin; s < item.slab_end; ++s)
-        low = std::min(low, part_.slabs[s].low);
-      offset = std::max<int64_t>(0, height - low);
-      offset = (offset + item.alignment - 1) & ~(item.alignment - 1);
-      top = offset + item.size;
-    }
-    offsets[index] = offset;
-    int32_t previous = segment.previous;
-    is_segment[valley] = 0;
-    if (valley < item.first) {
-      make_segment(valley, item.first, previous, height);
-      previous = valley;
-    }
-    make_segment(item.first, item.last, previous, top);
-    if (item.last < segment.end) make_segment(item.last, segment.end, item.first, height);
   }
-  return offsets;
+  return true;
 }
 
 }  // namespace rlx::memory

@@ -1,5 +1,5 @@
-// The ladder of rules for one part of a problem, from the cheapest to the complete search. A higher
-// rung is climbed only when the lower ones have not reached the goal.
+// The rungs of the ladder above the rules: learning orders, dives and the complete search, for one
+// part of a problem that the rules have not brought down to the goal.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,10 @@ struct Effort {
   bool is_spent() const { return num_nodes <= 0 && (!may_continue || !may_continue()); }
 };
 
-// The rules that need no search: skylines in several orders, or first fit where there are pins or
-// holes. Stops at the first plan of height `goal` or less. Throws rlx::Error when pins overlap.
-PartPlan place_by_rules(const Part& part, int64_t goal);
+int64_t find_height(const Part& part, const std::vector<int64_t>& offsets);
 
 // Searches for a plan of height `goal`, then for lower plans than `plan`. Returns a height over
 // `goal` that it has proven no plan of this part to be below, or 0.
-int64_t improve_by_search(const Part& part, int64_t goal, Effort& effort, PartPlan& plan);
+int64_t improve(const Part& part, int64_t goal, Effort& effort, PartPlan& plan);
 
 }  // namespace rlx::memory
