@@ -56,7 +56,8 @@ struct PlanOptions {
   std::string svg, html;  // files to draw the plan into
   std::string diff;       // a model or saved plan to compare with
   bool fail_if_grows = false;
-  bool check = false;  // prove the saved plan again
+  bool check = false;            // prove the saved plan again
+  int64_t plan_effort = 200000;  // nodes; the default of CompileOptions
   // For a .csv:
   int64_t capacity = -1;
   int64_t alignment = 1;

@@ -256,11 +256,20 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   command->add_flag("--fail-if-grows", options.fail_if_grows, "Exit with 1 if the plan is larger")
       ->needs(diff);
   command->add_flag("--check", options.check, "MODEL is a plan saved by --json: prove it again");
+  command
+      ->add_option(
+          "--plan-effort", options.plan_effort,
+          "Nodes to search where a plan is above its bound; the same number gives the same "
+          "plan")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--capacity", options.capacity, "For a .csv: stop at a plan of this height");
   command->add_option("--alignment", options.alignment, "For a .csv: alignment of every offset")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--time", options.seconds, "For a .csv: seconds to search for a better plan")
+  command
+      ->add_option("--time", options.seconds,
+                   "For a .csv: seconds to search on after --plan-effort is spent")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--out", options.out, "For a .csv: write it with a column 'offset'");
@@ -273,6 +282,7 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       "  rlx plan model.gguf --svg plan.svg\n"
       "  rlx plan model.gguf --json > plan.json && rlx plan --check plan.json\n"
       "  rlx plan model.gguf --diff plan.json --fail-if-grows\n"
+      "  rlx plan intervals.csv --plan-effort 2000000\n"
       "  rlx plan intervals.csv --time 5 --out placed.csv\n");
 }
 

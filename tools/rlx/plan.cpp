@@ -16,9 +16,11 @@
 namespace rlx::cli {
 namespace {
 
-SavedPlan make_plan(const std::string& path, const LanguageModelOptions& load) {
-  const CompiledModel model =
-      compile_model(ModelFile::open(path), make_graph_options(load), make_target_options(load));
+SavedPlan make_plan(const std::string& path, const LanguageModelOptions& load, int64_t effort) {
+  CompileOptions compile_options;
+  compile_options.plan_effort = effort;
+  const CompiledModel model = compile_model(ModelFile::open(path), make_graph_options(load),
+                                            make_target_options(load), compile_options);
   return {model.report, list_slots(*model.program)};
 }
 
@@ -89,6 +91,7 @@ int plan_csv(const PlanOptions& options) {
   }
   memory::PlaceOptions place;
   place.capacity_bytes = options.capacity;
+  place.effort_nodes = options.plan_effort;
   place.seconds = options.seconds;
   const auto start = std::chrono::steady_clock::now();
   const memory::Placement placement = memory::place(csv.problem, place);
@@ -109,7 +112,8 @@ int plan_csv(const PlanOptions& options) {
   }
   if (options.capacity >= 0 && placement.height_bytes > options.capacity) {
     fmt::print(stderr, "rlx: error: {}: The plan of {} B does not fit into {} B.\n",
-               options.model.model, placement.height_bytes, options.capacity);
+               options.model.model, group_digits(placement.height_bytes),
+               group_digits(options.capacity));
     return 1;
   }
   return 0;
@@ -125,8 +129,9 @@ int check_plan(const PlanOptions& options) {
 }
 
 int diff_plan(const PlanOptions& options, const LanguageModelOptions& load, const SavedPlan& plan) {
-  const SavedPlan other = options.diff.ends_with(".json") ? read_saved_plan(options.diff)
-                                                          : make_plan(options.diff, load);
+  const SavedPlan other = options.diff.ends_with(".json")
+                              ? read_saved_plan(options.diff)
+                              : make_plan(options.diff, load, options.plan_effort);
   const std::string difference = describe_difference(other, plan);
   fmt::print("{}", difference.empty() ? "no difference\n" : difference);
   const int64_t grown = total_bytes(plan.report) - total_bytes(other.report);
@@ -144,7 +149,7 @@ int plan(const PlanOptions& options) {
   if (path.ends_with(".csv")) return plan_csv(options);
   const LanguageModelOptions load =
       fit_budget(options.model, make_load_options(options.model, DType::kF16));
-  const SavedPlan plan = make_plan(path, load);
+  const SavedPlan plan = make_plan(path, load, options.plan_effort);
   if (!options.svg.empty()) write_file(options.svg, memory::render_svg(make_picture(path, plan)));
   if (!options.html.empty())
     write_file(options.html, memory::render_html(make_picture(path, plan)));
