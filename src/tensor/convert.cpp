@@ -5,12 +5,15 @@
 #include <cmath>
 #include <concepts>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "tensor/half.h"
 #include "tensor/packed.h"
 #include "tensor/storage.h"
@@ -238,6 +241,28 @@ void convert_scalars(DType from, const std::byte* source, DType to, std::byte* d
   });
 }
 
+constexpr int64_t kChunk = 256;  // elements: whole blocks of every packed format
+
+// Elements [begin, end) of buffers that begin at element 0.
+void convert_range(DType from, const std::byte* source, DType to, std::byte* destination,
+                   const Range& range, const ConvertOptions& options) {
+  const auto place = [](auto* bytes, DType dtype, int64_t element) {
+    return bytes + storage_bytes(dtype, element);
+  };
+  if (!is_packed(from)) {
+    convert_scalars(from, place(source, from, range.begin), to, place(destination, to, range.begin),
+                    range.end - range.begin, range.begin, options);
+    return;
+  }
+  float values[kChunk];
+  for (int64_t first = range.begin; first < range.end; first += kChunk) {
+    const int64_t chunk = std::min(kChunk, range.end - first);
+    decode_row(from, place(source, from, first), chunk, values);
+    convert_scalars(DType::kF32, reinterpret_cast<const std::byte*>(values), to,
+                    place(destination, to, first), chunk, first, options);
+  }
+}
+
 void check_pair_dtypes(DType complex_dtype, DType real_dtype) {
   if (!is_complex(complex_dtype) || is_complex(real_dtype) || is_packed(real_dtype)) {
     throw_error(ErrorCode::kInvalidArgument,
@@ -255,17 +280,23 @@ void convert_elements(DType from, const std::byte* source, DType to, std::byte* 
     throw_error(ErrorCode::kUnsupported, "There is no conversion from {} to the packed format {}.",
                 to_string(from), to_string(to));
   }
-  if (!is_packed(from)) {
-    convert_scalars(from, source, to, destination, count, 0, options);
+  constexpr int64_t kWorthSharing = 1 << 16;
+  if (options.pool == nullptr || count < kWorthSharing) {
+    convert_range(from, source, to, destination, {0, count}, options);
     return;
   }
-  constexpr int64_t kChunk = 256;  // whole blocks of every packed format
-  float values[kChunk];
-  for (int64_t done = 0; done < count; done += kChunk) {
-    const int64_t chunk = std::min(kChunk, count - done);
-    decode_row(from, source + storage_bytes(from, done), chunk, values);
-    convert_scalars(DType::kF32, reinterpret_cast<const std::byte*>(values), to,
-                    destination + storage_bytes(to, done), chunk, done, options);
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(options.pool->num_threads()));
+  options.pool->run([&](int thread) {
+    try {
+      convert_range(from, source, to, destination,
+                    split_range(count, thread, options.pool->num_threads(), kChunk), options);
+    } catch (...) {
+      errors[static_cast<size_t>(thread)] = std::current_exception();
+    }
+  });
+  // The first thread has the first elements.
+  for (const std::exception_ptr& error : errors) {
+    if (error != nullptr) std::rethrow_exception(error);
   }
 }
 

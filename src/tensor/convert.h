@@ -25,6 +25,8 @@
 
 namespace rlx {
 
+class ThreadPool;
+
 // How a float becomes a whole number.
 enum class WholeRounding : uint8_t {
   kNearestEven,
@@ -34,6 +36,9 @@ enum class WholeRounding : uint8_t {
 struct ConvertOptions {
   bool saturate = false;
   WholeRounding whole_rounding = WholeRounding::kNearestEven;
+  // Shares the work of many elements among these threads, with the same bits and the same errors;
+  // nobody else may use the pool meanwhile. Null: the caller's thread alone.
+  ThreadPool* pool = nullptr;
 };
 
 // Converts `count` elements. Neither buffer needs alignment, and they must not overlap. Throws

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "tensor/half.h"
 #include "tensor/packed.h"
 #include "tensor/storage.h"
@@ -115,6 +116,38 @@ TEST(ConvertElements, NamesTheFirstElementThatDoesNotFit) {
   EXPECT_THAT(
       conversion_error<uint64_t>(DType::kF64, std::vector<double>{0x1p64}, DType::kU64).what(),
       HasSubstr("Element 0"));
+}
+
+TEST(ConvertElements, GivesTheSameBitsAndErrorsOnAnyNumberOfThreads) {
+  constexpr int64_t kCount = 200'001;
+  std::vector<double> source(kCount);
+  for (int64_t i = 0; i < kCount; ++i) source[i] = std::sin(static_cast<double>(i)) * 1000;
+  std::vector<uint16_t> alone(kCount), shared(kCount);
+  const auto convert = [&](std::vector<uint16_t>& into, DType to, ThreadPool* pool) {
+    ConvertOptions options;
+    options.pool = pool;
+    convert_elements(DType::kF64, reinterpret_cast<const std::byte*>(source.data()), to,
+                     reinterpret_cast<std::byte*>(into.data()), kCount, options);
+  };
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    for (const DType to : {DType::kF16, DType::kBF16, DType::kI16}) {
+      convert(alone, to, nullptr);
+      convert(shared, to, &pool);
+      EXPECT_EQ(alone, shared) << to_string(to);
+    }
+  }
+  // The first of two culprits is named, whichever thread finds it.
+  source[150'000] = source[190'000] = 1e9;
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    try {
+      convert(shared, DType::kI16, &pool);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("Element 150000 is"), std::string::npos);
+    }
+  }
 }
 
 TEST(ConvertElements, SaturatesWhenAsked) {
