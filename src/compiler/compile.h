@@ -17,7 +17,9 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes;
   // Called after each pass with its name and the graph, when set.
   std::function<void(std::string_view pass, const Graph& graph)> dump;
-  // Limit of the searches for an order and for a placement, in choices; see memory/place.h.
+  // Limit of the searches for an order and for a placement, in choices; see memory/place.h. A
+  // program of many values gets fewer for its placement, so that time stays in proportion to its
+  // size.
   int64_t plan_effort = 200000;
   // Runs independent nodes in another order than the graph's where that needs less memory.
   bool choose_order = true;

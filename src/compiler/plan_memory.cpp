@@ -128,8 +128,11 @@ class Planner {
 
   void plan_work() {
     const memory::Joined work = make_work_problem(lowered_, alignment_);
-    const memory::Placement placement =
-        memory::place_in_blocks(work.problem, max_block_, {.effort_nodes = effort_});
+    // A node of the search costs time in proportion to the units, so many units get fewer nodes.
+    constexpr int64_t kUnitsOfFullEffort = 500;
+    const int64_t units = std::max(std::ssize(work.problem.units), kUnitsOfFullEffort);
+    const memory::Placement placement = memory::place_in_blocks(
+        work.problem, max_block_, {.effort_nodes = effort_ / units * kUnitsOfFullEffort});
     memory::check_placement(work.problem, placement);
     memory::check_blocks(work.problem, placement, max_block_);
 
