@@ -22,7 +22,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 int64_t RunMultiplyAdds(int64_t count, float* sink) {
   const hn::ScalableTag<float> d;
   const auto x = hn::Set(d, sink[0]), y = hn::Set(d, sink[1]);
-  auto a = hn::Set(d, 0.1f), b = a, c = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a;
+  // Different from each other, else the compiler computes one chain for all.
+  const auto start = [&](float value) HWY_ATTR { return hn::Set(d, value * sink[0]); };
+  auto a = start(1), b = start(2), c = start(3), e = start(4), f = start(5);
+  auto g = start(6), h = start(7), i = start(8), j = start(9), k = start(10);
   for (int64_t n = 0; n < count; ++n) {
     a = hn::MulAdd(a, x, y);
     b = hn::MulAdd(b, x, y);

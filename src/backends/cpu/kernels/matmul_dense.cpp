@@ -8,7 +8,6 @@
 #include "tensor/half.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/matmul_dense.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -42,24 +41,6 @@ HWY_INLINE Vector LoadTail(Tag d, const typename W::Raw* from, int64_t count) {
   HWY_ALIGN typename W::Raw lanes[hn::MaxLanes(d)] = {};
   std::memcpy(lanes, from, static_cast<size_t>(count) * sizeof(lanes[0]));
   return W::Load(d, lanes);
-}
-
-// Asks memory for what one row will need some 200 ns after element i of its four columns; each step
-// of a vector asks for a fourth of each column's next lines. Where the columns lie one after the
-// other that is the same place of the next four, else further on in the same ones. Hardware
-// prefetching alone stops at each page, which halves the speed of short rows.
-template <class Raw>
-HWY_INLINE void PrefetchRows(const Raw* w, int64_t w_stride, int64_t depth, int64_t i,
-                             int64_t lanes) {
-  constexpr int64_t kAhead = 1024 / sizeof(Raw), kLine = 64 / sizeof(Raw);
-  const int64_t offset = w_stride == depth
-                             ? 4 * (w_stride + i)
-                             : i / lanes % 4 * w_stride + i / (4 * lanes) * (4 * lanes) + kAhead;
-  // The lines may lie beyond the weight, even beyond its mapping: nothing is read there.
-  const uintptr_t at =
-      reinterpret_cast<uintptr_t>(w) + static_cast<uintptr_t>(offset) * sizeof(Raw);
-  hwy::Prefetch(reinterpret_cast<const char*>(at));
-  if (4 * lanes > kLine) hwy::Prefetch(reinterpret_cast<const char*>(at + 64));
 }
 
 // R rows times C columns, R <= 3 and C either 1 or 4. The accumulators are named because gcc keeps
@@ -105,7 +86,6 @@ HWY_INLINE void MultiplyTile(const float* const* x, const typename W::Raw* w, in
   };
   int64_t i = 0;
   for (; i + lanes <= depth; i += lanes) {
-    if constexpr (R == 1 && C == 4) PrefetchRows(w, w_stride, depth, i, lanes);
     step([&](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); },
          [&](const typename W::Raw* from) HWY_ATTR { return W::Load(d, from + i); });
   }

@@ -4,164 +4,301 @@
 
 #include "backends/cpu/kernels/matmul_dense.h"
 #include "backends/cpu/kernels/matmul_operands.h"
+#include "backends/cpu/kernels/matmul_tiles.h"
 #include "tensor/packed.h"
 
 namespace rlx::cpu {
 namespace {
 
-// Columns that are read at once, each a row of the weight: four streams of memory.
-constexpr int64_t kStrip = 4;
-// Columns of a decoded tile: 32 x 1,024 f32 are 130 KiB, which leaves room in a second-level cache
-// of 512 KiB for kRowStep rows of the left side (192 KiB) and the sums of kRowBlock rows (64 KiB).
-constexpr int64_t kTileColumns = 32;
-constexpr int64_t kRowStep = 48;
-// Rows for which one decoded tile is used before it is decoded again.
-constexpr int64_t kRowBlock = 512;
-// A row of the tile is a little longer than a page, else the rows of a strip would compete for the
-// same sets of the first-level cache (6 % slower).
-constexpr int64_t kTileStride = kDepthPart + 16;
-// Up to this many rows a weight is converted in registers each time that it is read.
+// Up to this many rows a weight is converted in registers each time that it is read, as kStreams
+// runs of columns that lie far apart, a column of each at a time. A run is read from its beginning
+// to its end without a gap, which is what hardware prefetching follows: four runs read a third more
+// bytes a second than four neighbouring columns.
 constexpr int64_t kDirectRows = 6;
+constexpr int64_t kStreams = 4;
+constexpr int64_t kRunColumns = 16;
+// Rows that are packed together and share an unpacked panel: by all threads when each has columns
+// enough, else by each thread for itself.
+constexpr int64_t kSharedRows = 512;
+constexpr int64_t kOwnRows = 48;
+// Columns that are unpacked at once from what cannot be read directly. A row of the tile is a
+// little longer than a page, else columns would compete for the same sets of the cache.
+constexpr int64_t kTileColumns = 16;
+constexpr int64_t kTileStride = kDepthPart + 16;
 
-static_assert(kTileColumns <= kMaxTileColumns && kTileColumns % kStrip == 0);
+static_assert(kTileColumns <= kMaxTileColumns && kRunColumns <= kMaxTileColumns);
 
 int64_t align64(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Where a call's scratch lies: the left side as f32 if it is not so already, then for each thread
-// sums, tile, pointers to rows and the rows of experts.
+// Where a call's scratch lies: packed rows of the left side, then for each thread sums, what tiles
+// need, and the rows of experts.
 struct Scratch {
-  int64_t x_bytes, sums_bytes, tile_bytes, pointer_bytes, expert_bytes;
+  int64_t packed_bytes, converted_bytes, sum_bytes, work_bytes, panel_bytes, tile_bytes,
+      expert_bytes;
 
-  Scratch(const MatmulBounds& bounds, bool converts_x)
-      : x_bytes(converts_x ? align64(bounds.rows * bounds.depth * 4) : 0),
-        sums_bytes(align64(std::min(bounds.rows, kRowBlock) * kTileColumns * 4)),
-        tile_bytes(align64(kTileColumns * kTileStride * 4)),
-        pointer_bytes(align64(std::min(bounds.rows, kRowBlock) * 8)),
-        expert_bytes(bounds.experts > 0 ? align64(expert_rows_bytes(bounds.rows, bounds.experts))
-                                        : 0) {}
-  int64_t thread_bytes() const { return sums_bytes + tile_bytes + pointer_bytes + expert_bytes; }
+  Scratch(const MatmulBounds& bounds, int num_threads, bool converts_x, bool unpacks_w) {
+    const TileKernels& tiles = tile_kernels();
+    const bool packs = bounds.rows > kDirectRows;
+    const int64_t row_bytes = packed_row_bytes(bounds.depth);
+    const int64_t places = bounds.experts > 0
+                               ? bounds.x_rows
+                               : std::max(std::min(bounds.rows, kSharedRows),
+                                          num_threads * std::min(bounds.rows, kOwnRows));
+    const int64_t rows = std::min(bounds.rows, kSharedRows);
+    packed_bytes = packs ? places * row_bytes : 0;
+    converted_bytes =
+        converts_x ? align64(std::min(bounds.rows, kDirectRows) * bounds.depth * 4) : 0;
+    sum_bytes = align64(std::max(rows * std::max(tiles.columns, kTileColumns),
+                                 std::min(rows, kDirectRows) * kStreams * kRunColumns) *
+                        4);
+    work_bytes = packs ? align64(kMaxLevels * rows * tiles.columns * 4) : 0;
+    panel_bytes = packs ? align64(tiles.panel_floats * 4) : 0;
+    tile_bytes = unpacks_w ? align64(kTileColumns * kTileStride * 4) : 0;
+    expert_bytes = bounds.experts > 0 ? align64(expert_rows_bytes(bounds.rows, bounds.experts)) : 0;
+  }
+  static int64_t packed_row_bytes(int64_t depth) {
+    // The rows of a tile must not lie in the same set of the cache.
+    return divide_up(depth, kDepthPart) * tile_kernels().row_floats * 4 + 64;
+  }
+  int64_t thread_bytes() const {
+    return converted_bytes + sum_bytes + work_bytes + panel_bytes + tile_bytes + expert_bytes;
+  }
 };
 
 // One thread's view of a call.
 class FloatMatmul {
  public:
-  FloatMatmul(const KernelCall& call, const MatmulCall& matmul, int64_t experts)
+  // `rows_for_place` neighbouring rows of the product are one row of the left side.
+  FloatMatmul(const KernelCall& call, const MatmulCall& matmul, int64_t experts,
+              int64_t rows_for_place)
       : call_(call),
         matmul_(matmul),
         kernels_(dense_kernels()),
+        tiles_(tile_kernels()),
+        row_bytes_(Scratch::packed_row_bytes(matmul.depth)),
+        rows_for_place_(rows_for_place),
         converts_x_(matmul.x->dtype != DType::kF32 ||
                     (matmul.x_depth_stride != 1 && matmul.depth != 1)) {
-    const Scratch scratch({.rows = matmul.batches * matmul.rows,
-                           .columns = matmul.columns,
-                           .depth = matmul.depth,
-                           .experts = experts},
-                          converts_x_);
-    converted_x_ = reinterpret_cast<float*>(call.scratch);
-    std::byte* mine = call.scratch + scratch.x_bytes + call.thread * scratch.thread_bytes();
-    sums_ = reinterpret_cast<float*>(mine);
-    tile_ = reinterpret_cast<float*>(mine + scratch.sums_bytes);
-    x_rows_ = reinterpret_cast<const float**>(mine + scratch.sums_bytes + scratch.tile_bytes);
-    expert_scratch_ = mine + scratch.sums_bytes + scratch.tile_bytes + scratch.pointer_bytes;
     const DType w = matmul.w->dtype;
     reads_w_directly_ = (w == DType::kF32 || w == DType::kF16 || w == DType::kBF16) &&
                         (matmul.w_depth_stride == 1 || matmul.depth == 1);
+    const int64_t rows = matmul.batches * matmul.rows;
+    const Scratch scratch({.rows = rows,
+                           .x_rows = rows / rows_for_place,
+                           .columns = matmul.columns,
+                           .depth = matmul.depth,
+                           .experts = experts},
+                          call.num_threads, converts_x_, !reads_w_directly_);
+    packed_ = call.scratch;
+    std::byte* next = call.scratch + scratch.packed_bytes + call.thread * scratch.thread_bytes();
+    const auto take = [&](int64_t bytes) {
+      std::byte* taken = next;
+      next += bytes;
+      return taken;
+    };
+    converted_ = reinterpret_cast<float*>(take(scratch.converted_bytes));
+    sums_ = reinterpret_cast<float*>(take(scratch.sum_bytes));
+    work_ = reinterpret_cast<float*>(take(scratch.work_bytes));
+    panel_ = reinterpret_cast<float*>(take(scratch.panel_bytes));
+    tile_ = reinterpret_cast<float*>(take(scratch.tile_bytes));
+    expert_scratch_ = take(scratch.expert_bytes);
   }
 
   std::byte* expert_scratch() const { return expert_scratch_; }
 
-  // All threads: makes the left side f32 where needed, then waits for each other.
-  void convert_x() const {
-    if (!converts_x_) return;
-    const Range range =
-        split_range(matmul_.batches * matmul_.rows, call_.thread, call_.num_threads);
-    for (int64_t i = range.begin; i < range.end; ++i) {
-      convert_to_f32(matmul_.x_at(i / matmul_.rows, i % matmul_.rows), matmul_.x->dtype,
-                     matmul_.x_depth_stride, matmul_.depth, converted_x_ + i * matmul_.depth);
+  void multiply_all() const {
+    if (matmul_.batches == 1 && matmul_.columns >= 2 * tiles_.columns * call_.num_threads) {
+      share_columns();
+    } else {
+      share_blocks();
     }
+  }
+
+  // For a grouped product: packs all rows of the left side, each thread its part, unless each
+  // expert will have few.
+  void pack_for_experts() const {
+    if (matmul_.rows <= kDirectRows) return;
+    pack_rows(0, 0, matmul_.rows / rows_for_place_, packed_, call_.thread, call_.num_threads);
     call_.barrier();
   }
 
-  // This thread's part of all batches.
-  void multiply_all() const {
-    const int64_t strips = (matmul_.columns + kStrip - 1) / kStrip;
-    // Columns are split first, because rows share the reading of a weight; rows only when there are
-    // too few columns.
-    int64_t groups = 1;
-    if (matmul_.batches * strips < 2 * call_.num_threads) {
-      groups =
-          std::clamp<int64_t>((matmul_.rows + kRowStep - 1) / kRowStep, 1, 4 * call_.num_threads);
-    }
-    const Range range =
-        split_range(matmul_.batches * groups * strips, call_.thread, call_.num_threads);
-    for (int64_t unit = range.begin; unit < range.end;) {
-      const int64_t batch = unit / (groups * strips), group = unit / strips % groups;
-      const int64_t strip = unit % strips;
-      const int64_t strip_end = std::min(strips, strip + range.end - unit);
-      const Range rows =
-          split_range(matmul_.rows, static_cast<int>(group), static_cast<int>(groups));
-      multiply(batch, matmul_.w_at(batch), nullptr, rows.begin, rows.end - rows.begin,
-               strip * kStrip, std::min(strip_end * kStrip, matmul_.columns));
-      unit += strip_end - strip;
-    }
-  }
-
-  // This thread's columns of the products of an expert with its rows.
+  // This thread's columns of the products of an expert with the listed rows. `places` has room for
+  // as many.
   void multiply_expert(const std::byte* w, const int32_t* rows, int64_t num_rows) const {
-    const Range columns = split_range(matmul_.columns, call_.thread, call_.num_threads, kStrip);
-    multiply(0, w, rows, 0, num_rows, columns.begin, columns.end);
+    const Range columns =
+        split_range(matmul_.columns, call_.thread, call_.num_threads, tiles_.columns);
+    for (int64_t r = 0; r < num_rows; r += kSharedRows) {
+      const int64_t count = std::min(kSharedRows, num_rows - r);
+      if (num_rows <= kDirectRows) {
+        multiply_few(0, w, rows, 0, count, columns);
+      } else {
+        int32_t places[kSharedRows];
+        for (int64_t i = 0; i < count; ++i) {
+          places[i] = static_cast<int32_t>(rows[r + i] / rows_for_place_);
+        }
+        multiply_many(0, w, rows + r, places, 0, count, packed_, columns);
+      }
+    }
   }
 
  private:
-  // Rows row_begin + [0, rows), or those listed in row_of, times columns [begin, end).
-  void multiply(int64_t batch, const std::byte* w, const int32_t* row_of, int64_t row_begin,
-                int64_t rows, int64_t begin, int64_t end) const {
-    for (int64_t c = begin; c < end; c += kTileColumns) {
-      const int64_t columns = std::min(kTileColumns, end - c);
-      for (int64_t r = 0; r < rows; r += kRowBlock) {
-        const int64_t block = std::min(kRowBlock, rows - r);
-        const int32_t* block_rows = row_of != nullptr ? row_of + r : nullptr;
-        for (int64_t i = 0; i < block; ++i) {
-          const int64_t row = block_rows != nullptr ? block_rows[i] : row_begin + r + i;
-          x_rows_[i] = converts_x_ ? converted_x_ + (batch * matmul_.rows + row) * matmul_.depth
-                                   : reinterpret_cast<const float*>(matmul_.x_at(batch, row));
+  // All threads work on the same rows, each on columns of its own.
+  void share_columns() const {
+    const Range columns =
+        split_range(matmul_.columns, call_.thread, call_.num_threads, tiles_.columns);
+    if (matmul_.rows <= kDirectRows) {
+      multiply_few(0, matmul_.w_at(0), nullptr, 0, matmul_.rows, columns);
+      return;
+    }
+    for (int64_t r = 0; r < matmul_.rows; r += kSharedRows) {
+      const int64_t count = std::min(kSharedRows, matmul_.rows - r);
+      // Nobody may still read the rows of the block before.
+      if (r > 0) call_.barrier();
+      pack_rows(0, r, count, packed_, call_.thread, call_.num_threads);
+      call_.barrier();
+      multiply_many(0, matmul_.w_at(0), nullptr, nullptr, r, count, packed_, columns);
+    }
+  }
+
+  // Each thread takes blocks of rows and columns of batches, and packs the rows for itself.
+  void share_blocks() const {
+    const bool few = matmul_.rows <= kDirectRows;
+    const int64_t row_blocks = divide_up(matmul_.rows, kOwnRows);
+    const int64_t pieces = std::max<int64_t>(1, matmul_.batches * row_blocks);
+    const int64_t parts = std::clamp<int64_t>(divide_up(2 * call_.num_threads, pieces), 1,
+                                              divide_up(matmul_.columns, tiles_.columns));
+    const Range units =
+        split_range(matmul_.batches * row_blocks * parts, call_.thread, call_.num_threads);
+    std::byte* mine =
+        packed_ + call_.thread * std::min(matmul_.batches * matmul_.rows, kOwnRows) * row_bytes_;
+    for (int64_t unit = units.begin; unit < units.end; ++unit) {
+      const int64_t batch = unit / (row_blocks * parts), block = unit / parts % row_blocks;
+      const Range columns = split_range(matmul_.columns, static_cast<int>(unit % parts),
+                                        static_cast<int>(parts), tiles_.columns);
+      const int64_t r = block * kOwnRows, count = std::min(kOwnRows, matmul_.rows - r);
+      if (few) {
+        multiply_few(batch, matmul_.w_at(batch), nullptr, r, count, columns);
+        continue;
+      }
+      if (unit == units.begin || unit % parts == 0) pack_rows(batch, r, count, mine, 0, 1);
+      multiply_many(batch, matmul_.w_at(batch), nullptr, nullptr, r, count, mine, columns);
+    }
+  }
+
+  // Packs rows row_begin + [0, count) of the left side; this is part `part` of `parts`.
+  void pack_rows(int64_t batch, int64_t row_begin, int64_t count, std::byte* to, int part,
+                 int parts) const {
+    const Range range = split_range(count, part, parts);
+    const int64_t element = bytes_per_block(matmul_.x->dtype);
+    float piece[kConvertPiece];
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      const std::byte* from = matmul_.x_at(batch, (row_begin + i) * rows_for_place_);
+      auto* row = reinterpret_cast<float*>(to + i * row_bytes_);
+      for (int64_t k = 0; k < matmul_.depth; k += kDepthPart, row += tiles_.row_floats) {
+        const int64_t depth = std::min(kDepthPart, matmul_.depth - k);
+        if (!converts_x_) {
+          tiles_.pack_row(from + k * element, DType::kF32, depth, row);
+          continue;
         }
-        if (reads_w_directly_ && block <= kDirectRows) {
-          multiply_directly(w, block, c, columns);
-        } else {
-          multiply_tiles(w, block, c, columns);
-        }
-        store_tile(matmul_, batch, block_rows, row_begin + r, block, c, columns, sums_,
-                   kTileColumns);
+        convert_to_f32(from + k * matmul_.x_depth_stride * element, matmul_.x->dtype,
+                       matmul_.x_depth_stride, depth, piece);
+        tiles_.pack_row(piece, DType::kF32, depth, row);
       }
     }
   }
 
-  void multiply_directly(const std::byte* w, int64_t rows, int64_t column_begin,
-                         int64_t columns) const {
+  // Few rows (row_begin + [0, rows), or those listed): w is read as it lies, or unpacked to a tile
+  // that is read once.
+  void multiply_few(int64_t batch, const std::byte* w, const int32_t* listed, int64_t row_begin,
+                    int64_t rows, Range columns) const {
+    const float* x[kDirectRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      const std::byte* from = matmul_.x_at(batch, listed != nullptr ? listed[r] : row_begin + r);
+      x[r] = reinterpret_cast<const float*>(from);
+      if (converts_x_) {
+        float* to = converted_ + r * matmul_.depth;
+        convert_to_f32(from, matmul_.x->dtype, matmul_.x_depth_stride, matmul_.depth, to);
+        x[r] = to;
+      }
+    }
+    if (!reads_w_directly_) {
+      for (int64_t c = columns.begin; c < columns.end; c += kTileColumns) {
+        const int64_t count = std::min(kTileColumns, columns.end - c);
+        for (int64_t k = 0; k == 0 || k < matmul_.depth; k += kDepthPart) {
+          const int64_t depth = std::min(kDepthPart, matmul_.depth - k);
+          decode_tile(w, c, count, k, depth);
+          multiply_part(x, rows, k, depth, reinterpret_cast<const std::byte*>(tile_), DType::kF32,
+                        kTileStride, count, sums_, kTileColumns);
+        }
+        store_tile(matmul_, batch, listed, row_begin, rows, c, count, sums_, kTileColumns);
+      }
+      return;
+    }
+    const int64_t run = (columns.end - columns.begin) / kStreams;
+    constexpr int64_t kStride = kStreams * kRunColumns;
+    for (int64_t i = 0; i < run; i += kRunColumns) {
+      const int64_t count = std::min(kRunColumns, run - i);
+      for (int64_t c = 0; c < count; ++c) {
+        float four[kDirectRows * kStreams];
+        multiply_columns(x, rows, w, columns.begin + i + c, run, kStreams, four, kStreams);
+        for (int64_t r = 0; r < rows; ++r) {
+          float* to = sums_ + r * kStride + c;
+          for (int64_t s = 0; s < kStreams; ++s) to[s * kRunColumns] = four[r * kStreams + s];
+        }
+      }
+      for (int64_t s = 0; s < kStreams; ++s) {
+        store_tile(matmul_, batch, listed, row_begin, rows, columns.begin + s * run + i, count,
+                   sums_ + s * kRunColumns, kStride);
+      }
+    }
+    const int64_t done = columns.begin + kStreams * run;
+    if (done == columns.end) return;
+    multiply_columns(x, rows, w, done, 1, columns.end - done, sums_, kStride);
+    store_tile(matmul_, batch, listed, row_begin, rows, done, columns.end - done, sums_, kStride);
+  }
+
+  // `count` columns of w from `column` on, `step` columns apart, over the whole depth.
+  void multiply_columns(const float* const* x, int64_t rows, const std::byte* w, int64_t column,
+                        int64_t step, int64_t count, float* out, int64_t out_stride) const {
     const int64_t element = bytes_per_block(matmul_.w->dtype);
-    for (int64_t c = 0; c < columns; c += kStrip) {
-      const std::byte* strip = w + (column_begin + c) * matmul_.w_column_stride * element;
-      const float* part_rows[kDirectRows];
-      for (int64_t k = 0; k == 0 || k < matmul_.depth; k += kDepthPart) {
-        for (int64_t r = 0; r < rows; ++r) part_rows[r] = x_rows_[r] + k;
-        kernels_.multiply(part_rows, rows, strip + k * element, matmul_.w->dtype,
-                          matmul_.w_column_stride, std::min(kStrip, columns - c),
-                          std::min(kDepthPart, matmul_.depth - k), k > 0, sums_ + c, kTileColumns);
-      }
+    const std::byte* from = w + column * matmul_.w_column_stride * element;
+    for (int64_t k = 0; k == 0 || k < matmul_.depth; k += kDepthPart) {
+      multiply_part(x, rows, k, std::min(kDepthPart, matmul_.depth - k), from + k * element,
+                    matmul_.w->dtype, step * matmul_.w_column_stride, count, out, out_stride);
     }
   }
 
-  void multiply_tiles(const std::byte* w, int64_t rows, int64_t column_begin,
-                      int64_t columns) const {
-    for (int64_t k = 0; k == 0 || k < matmul_.depth; k += kDepthPart) {
-      const int64_t depth = std::min(kDepthPart, matmul_.depth - k);
-      decode_tile(w, column_begin, columns, k, depth);
-      for (int64_t r = 0; r < rows; r += kRowStep) {
-        kernels_.multiply(x_rows_ + r, std::min(kRowStep, rows - r), tile_, DType::kF32,
-                          kTileStride, columns, depth, k > 0, sums_ + r * kTileColumns,
-                          kTileColumns);
+  void multiply_part(const float* const* x, int64_t rows, int64_t k, int64_t depth,
+                     const std::byte* w, DType dtype, int64_t w_stride, int64_t columns, float* out,
+                     int64_t out_stride) const {
+    const float* part_rows[kDirectRows];
+    for (int64_t r = 0; r < rows; ++r) part_rows[r] = x[r] + k;
+    kernels_.multiply(part_rows, rows, w, dtype, w_stride, columns, depth, k > 0, out, out_stride);
+  }
+
+  // Many rows, packed at `packed`: row_begin + [0, rows) in order, or those listed, which are at
+  // `places`.
+  void multiply_many(int64_t batch, const std::byte* w, const int32_t* listed,
+                     const int32_t* places, int64_t row_begin, int64_t rows,
+                     const std::byte* packed, Range columns) const {
+    const DType dtype = matmul_.w->dtype;
+    const int64_t element = bytes_per_block(dtype);
+    for (int64_t c = columns.begin; c < columns.end; c += tiles_.columns) {
+      const int64_t count = std::min(tiles_.columns, columns.end - c);
+      const auto* x = reinterpret_cast<const float*>(packed);
+      for (int64_t k = 0; k == 0 || k < matmul_.depth; k += kDepthPart, x += tiles_.row_floats) {
+        const int64_t depth = std::min(kDepthPart, matmul_.depth - k);
+        if (reads_w_directly_) {
+          tiles_.pack_panel(w + (c * matmul_.w_column_stride + k) * element, dtype,
+                            matmul_.w_column_stride, count, depth, panel_);
+        } else {
+          decode_tile(w, c, count, k, depth);
+          tiles_.pack_panel(tile_, DType::kF32, kTileStride, count, depth, panel_);
+        }
+        tiles_.multiply(x, row_bytes_ / 4, places, rows, panel_, depth, k > 0, work_, sums_);
       }
-      for (int64_t r = 0; r < rows; ++r) x_rows_[r] += depth;
+      store_tile(matmul_, batch, listed, row_begin, rows, c, count, sums_, tiles_.columns);
     }
   }
 
@@ -181,50 +318,55 @@ class FloatMatmul {
     }
     const std::byte* from =
         w + (column_begin * matmul_.w_column_stride + depth_begin * matmul_.w_depth_stride) * bytes;
-    if (!reads_w_directly_ && matmul_.w_column_stride == 1 && dtype != DType::kF64) {
+    if (matmul_.w_column_stride == 1 && dtype != DType::kF64) {
       kernels_.widen_transposed(from, dtype, matmul_.w_depth_stride, depth, columns, tile_,
                                 kTileStride);
       return;
     }
-    const int64_t depth_stride = reads_w_directly_ ? 1 : matmul_.w_depth_stride;
     for (int64_t c = 0; c < columns; ++c) {
-      convert_to_f32(from + c * matmul_.w_column_stride * bytes, dtype, depth_stride, depth,
-                     tile_ + c * kTileStride);
+      convert_to_f32(from + c * matmul_.w_column_stride * bytes, dtype, matmul_.w_depth_stride,
+                     depth, tile_ + c * kTileStride);
     }
   }
+
+  static constexpr int64_t kConvertPiece = kDepthPart;
 
   const KernelCall& call_;
   const MatmulCall& matmul_;
   const DenseKernels& kernels_;
+  const TileKernels& tiles_;
+  const int64_t row_bytes_;
+  const int64_t rows_for_place_;
   bool converts_x_ = false;
   bool reads_w_directly_ = false;
-  float* converted_x_ = nullptr;
+  std::byte* packed_ = nullptr;
+  float* converted_ = nullptr;
   float* sums_ = nullptr;
+  float* work_ = nullptr;
+  float* panel_ = nullptr;
   float* tile_ = nullptr;
-  const float** x_rows_ = nullptr;
   std::byte* expert_scratch_ = nullptr;
 };
 
 void run_matmul(const KernelCall& call) {
   const MatmulCall matmul = describe_matmul(call);
-  const FloatMatmul product(call, matmul, 0);
-  product.convert_x();
-  product.multiply_all();
+  FloatMatmul(call, matmul, 0, 1).multiply_all();
 }
 
 void run_linear(const KernelCall& call) {
   const MatmulCall matmul = describe_linear(call);
-  const FloatMatmul product(call, matmul, 0);
-  product.convert_x();
-  product.multiply_all();
+  FloatMatmul(call, matmul, 0, 1).multiply_all();
 }
 
 void run_grouped_matmul(const KernelCall& call) {
   const MatmulCall matmul = describe_grouped_matmul(call);
   const TensorView& w = *matmul.w;
   const int64_t experts = w.extents[0];
-  const FloatMatmul product(call, matmul, experts);
-  product.convert_x();
+  if (matmul.rows == 0) return;
+  // With x[tokens, k] the active experts of a token share its row.
+  const int64_t rows_for_place = matmul.x->rank == 2 ? call.input(2).extents[1] : 1;
+  const FloatMatmul product(call, matmul, experts, rows_for_place);
+  product.pack_for_experts();
   const ExpertRows sorted = sort_by_expert(call, experts, product.expert_scratch());
   const int64_t expert_bytes =
       w.strides[0] / elements_per_block(w.dtype) * bytes_per_block(w.dtype);
@@ -253,9 +395,19 @@ bool converts_x(const KernelQuery& query) {
   return !shape[depth].is(1) && !query.layouts[0].strides[depth].is(1);
 }
 
+bool unpacks_w(const KernelQuery& query) {
+  const DType dtype = query.inputs[1].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return true;
+  const auto* matmul = query.op.as<Matmul>();
+  if (matmul == nullptr || matmul->transpose_b) return !query.has_unit_inner_stride(1);
+  const Shape& shape = query.inputs[1].shape;
+  const size_t depth = shape.size() - 2;
+  return !shape[depth].is(1) && !query.layouts[1].strides[depth].is(1);
+}
+
 int64_t scratch_bytes(const KernelQuery& query, const MatmulBounds& bounds) {
-  const Scratch scratch(bounds, converts_x(query));
-  return scratch.x_bytes + query.max_threads * scratch.thread_bytes();
+  const Scratch scratch(bounds, query.max_threads, converts_x(query), unpacks_w(query));
+  return scratch.packed_bytes + query.max_threads * scratch.thread_bytes();
 }
 
 }  // namespace

@@ -229,9 +229,17 @@ void store_tile(const MatmulCall& call, int64_t batch, const int32_t* row_of, in
   const int64_t out_bytes = bytes_per_block(call.out->dtype);
   const bool finishes =
       bias_row != nullptr || call.residual != nullptr || call.activation != Activation::kNone;
+  const auto find_place = [&](int64_t r) {
+    const int64_t row = row_of != nullptr ? row_of[r] : row_begin + r;
+    return call.out->data + ((batch * call.rows + row) * call.columns + column_begin) * out_bytes;
+  };
+  // Rows of a tile lie pages apart, which no hardware prefetching follows: waiting for each line
+  // took 6 % of a product of 512 rows.
+  constexpr int64_t kAhead = 16;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = row_of != nullptr ? row_of[r] : row_begin + r;
     float* sum = sums + r * sum_stride;
+    if (r + kAhead < rows) __builtin_prefetch(find_place(r + kAhead), 1);
     if (finishes) {
       const float* residual_row = nullptr;
       if (call.residual != nullptr) {
@@ -244,9 +252,7 @@ void store_tile(const MatmulCall& call, int64_t batch, const int32_t* row_of, in
       }
       kernels.finish(sum, bias_row, residual_row, static_cast<int>(call.activation), columns);
     }
-    std::byte* to =
-        call.out->data + ((batch * call.rows + row) * call.columns + column_begin) * out_bytes;
-    kernels.narrow(sum, columns, call.out->dtype, to);
+    kernels.narrow(sum, columns, call.out->dtype, find_place(r));
   }
 }
 

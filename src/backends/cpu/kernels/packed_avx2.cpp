@@ -45,6 +45,10 @@ HWY_INLINE float largest_magnitude(const float* x) {
   return _mm_cvtss_f32(_mm_castsi128_ps(four));
 }
 
+// Where the first 16 codes of block j of a group lie when blocks are paired; the others lie 32
+// bytes further on.
+constexpr int64_t paired_offset(int64_t j) { return j % 4 * 64 + j / 4 * 16; }
+
 template <class F>
 void quantize(const float* x, int64_t depth, const QuantizedRow& row) {
   const int64_t blocks = depth / kQuantBlock;
@@ -69,7 +73,14 @@ void quantize(const float* x, int64_t depth, const QuantizedRow& row) {
                                             _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
       }
     }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.codes + b * kQuantBlock), codes);
+    if constexpr (F::kPaired) {
+      const int64_t j = b % kQuantGroup;
+      auto* to = reinterpret_cast<__m128i*>(row.codes + (b - j) * kQuantBlock + paired_offset(j));
+      _mm_storeu_si128(to, _mm256_castsi256_si128(codes));
+      _mm_storeu_si128(to + 2, _mm256_extracti128_si256(codes, 1));
+    } else {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.codes + b * kQuantBlock), codes);
+    }
     __m256i sums =
         _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), codes), _mm256_set1_epi16(1));
     sums = _mm256_hadd_epi32(sums, sums);
@@ -124,9 +135,51 @@ HWY_INLINE __m256i add_in_fours(__m256i ab, __m256i cd) {
   }
 }
 
+// The integers of blocks k (low half) and k + 4 (high half), each as four sums of 8 products.
+template <class F, int k>
+HWY_INLINE __m256i pair_sums(const uint8_t* group, const int8_t* codes) {
+  const auto* x = reinterpret_cast<const __m256i*>(codes + 64 * k);
+  const CodePair w = F::template load_pair<k>(group);
+  const __m256i x0 = _mm256_loadu_si256(x), x1 = _mm256_loadu_si256(x + 1);
+  const __m256i ones = _mm256_set1_epi16(1);
+  if constexpr (F::kMaxCode > 0) {
+    static_assert(F::kMaxCode * 127 * 4 <= 32767);
+    return _mm256_madd_epi16(
+        _mm256_add_epi16(_mm256_maddubs_epi16(w.first, x0), _mm256_maddubs_epi16(w.second, x1)),
+        ones);
+  }
+  const auto multiply = [&](__m256i a, __m256i b) HWY_ATTR_AVX2 {
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a)),
+                             ones);
+  };
+  return _mm256_add_epi32(multiply(w.first, x0), multiply(w.second, x1));
+}
+
+// Adds neighbouring lanes of a and of b, within halves; the lanes hold sums of kProducts products.
+template <class F, int kProducts>
+HWY_INLINE __m256i add_neighbours(__m256i a, __m256i b) {
+  if constexpr (F::kMaxCode > 0 && F::kMaxCode * 127 * kProducts <= 32767) {
+    return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
+  } else {
+    return _mm256_hadd_epi32(a, b);
+  }
+}
+
+template <class F>
+HWY_INLINE __m256i paired_block_sums(const uint8_t* group, const QuantizedRow& row, int64_t block) {
+  const int8_t* codes = row.codes + block * kQuantBlock;
+  const __m256i sums = add_neighbours<F, 16>(
+      add_neighbours<F, 8>(pair_sums<F, 0>(group, codes), pair_sums<F, 1>(group, codes)),
+      add_neighbours<F, 8>(pair_sums<F, 2>(group, codes), pair_sums<F, 3>(group, codes)));
+  if constexpr (F::kOffset == 0) return sums;
+  return _mm256_sub_epi32(
+      sums, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row.offset_sums + block)));
+}
+
 // The integer of each of the 8 blocks: sum of (code - offset) * x code, times half scales.
 template <class F>
 HWY_INLINE __m256i block_sums(const uint8_t* group, const QuantizedRow& row, int64_t block) {
+  if constexpr (F::kPaired) return paired_block_sums<F>(group, row, block);
   const int8_t* codes = row.codes + block * kQuantBlock;
   __m256i low = add_in_fours<F>(
       add_in_pairs<F>(pair_products<F, 0>(group, codes), pair_products<F, 1>(group, codes)),
@@ -179,53 +232,63 @@ HWY_INLINE __m256 add_group(const uint8_t* group, const QuantizedRow& row, int64
   return sums;
 }
 
-// The partial sums of four columns, each added as a tree.
-HWY_INLINE __m128 add_partial_sums(__m256 a, __m256 b, __m256 c, __m256 d) {
-  const __m256 quads = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
-  return _mm_add_ps(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1));
-}
-
-// Bytes between what is read and what is asked of memory: about 200 ns at 10 GB/s. Hardware
-// prefetching alone gives half of the speed, since it stops at each page. Columns are read one
-// after the other, as one stream: four interleaved streams were 10 to 30 % slower.
-constexpr uintptr_t kPrefetchBytes = 2048;
-
-template <int64_t kBytes>
-HWY_INLINE void prefetch(const uint8_t* at) {
-  // The lines may lie beyond the weight, even beyond its mapping: nothing is read there.
-  const uintptr_t ahead = reinterpret_cast<uintptr_t>(at) + kPrefetchBytes;
-  for (uintptr_t i = 0; i < kBytes; i += 64) {
-    _mm_prefetch(reinterpret_cast<const char*>(ahead + i), _MM_HINT_T0);
-  }
-}
-
+// Blocks that are left after the last whole group, padded with zeros to a group.
 template <class F>
-HWY_INLINE float dot_column(const uint8_t* w, int64_t depth, const QuantizedRow& row) {
-  __m256 sums = _mm256_setzero_ps();
+HWY_INLINE __m256 add_tail(const uint8_t* from, int64_t blocks, const QuantizedRow& row,
+                           int64_t block, __m256 sums) {
+  uint8_t tail[F::kBytes] = {};
+  std::memcpy(tail, from, static_cast<size_t>(blocks * F::kBlockBytes));
+  return add_group<F>(tail, row, block, sums);
+}
+
+// C columns at once, each a stream of memory of its own.
+template <class F, int C>
+HWY_INLINE void dot_columns(const uint8_t* w0, int64_t w_stride, int64_t depth,
+                            const QuantizedRow& row, float* out) {
+  const uint8_t* w1 = w0 + (C > 1 ? w_stride : 0);
+  const uint8_t* w2 = w1 + (C > 1 ? w_stride : 0);
+  const uint8_t* w3 = w2 + (C > 1 ? w_stride : 0);
+  __m256 s0 = _mm256_setzero_ps(), s1 = s0, s2 = s0, s3 = s0;
   const int64_t groups = depth / (kQuantBlock * kQuantGroup);
-  for (int64_t g = 0; g < groups; ++g, w += F::kBytes) {
-    prefetch<F::kBytes>(w);
-    sums = add_group<F>(w, row, g * kQuantGroup, sums);
-  }
-  if constexpr (F::kGroupBlocks > 1) {
-    const int64_t blocks = depth / kQuantBlock - groups * kQuantGroup;
-    if (blocks > 0) {
-      uint8_t tail[F::kBytes] = {};
-      std::memcpy(tail, w, static_cast<size_t>(blocks * F::kBlockBytes));
-      sums = add_group<F>(tail, row, groups * kQuantGroup, sums);
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t at = g * F::kBytes, block = g * kQuantGroup;
+    s0 = add_group<F>(w0 + at, row, block, s0);
+    if constexpr (C > 1) {
+      s1 = add_group<F>(w1 + at, row, block, s1);
+      s2 = add_group<F>(w2 + at, row, block, s2);
+      s3 = add_group<F>(w3 + at, row, block, s3);
     }
   }
-  // ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-  const __m256 pairs = _mm256_hadd_ps(sums, sums);
-  const __m256 quads = _mm256_hadd_ps(pairs, pairs);
-  return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1)));
+  if constexpr (F::kGroupBlocks > 1) {
+    const int64_t block = groups * kQuantGroup, blocks = depth / kQuantBlock - block;
+    if (blocks > 0) {
+      const int64_t at = groups * F::kBytes;
+      s0 = add_tail<F>(w0 + at, blocks, row, block, s0);
+      if constexpr (C > 1) {
+        s1 = add_tail<F>(w1 + at, blocks, row, block, s1);
+        s2 = add_tail<F>(w2 + at, blocks, row, block, s2);
+        s3 = add_tail<F>(w3 + at, blocks, row, block, s3);
+      }
+    }
+  }
+  // ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)) of each.
+  const __m256 quads = _mm256_hadd_ps(_mm256_hadd_ps(s0, s1), _mm256_hadd_ps(s2, s3));
+  const __m128 sums = _mm_add_ps(_mm256_castps256_ps128(quads), _mm256_extractf128_ps(quads, 1));
+  if constexpr (C > 1) {
+    _mm_storeu_ps(out, sums);
+  } else {
+    _mm_store_ss(out, sums);
+  }
 }
 
 template <class F>
 void dot(const std::byte* weights, int64_t w_stride, int64_t columns, int64_t depth,
          const QuantizedRow& row, float* out) {
   const auto* w = reinterpret_cast<const uint8_t*>(weights);
-  for (int64_t c = 0; c < columns; ++c) out[c] = dot_column<F>(w + c * w_stride, depth, row);
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4)
+    dot_columns<F, 4>(w + c * w_stride, w_stride, depth, row, out + c);
+  for (; c < columns; ++c) dot_columns<F, 1>(w + c * w_stride, w_stride, depth, row, out + c);
 }
 
 // --- strips of 16 columns ------------------------------------------------------------------------
@@ -414,13 +477,14 @@ HWY_INLINE void for_each_sum(Sums& s, Function&& f) {
 
 // kSteps steps from `first` on in 16 bits, then times `factors` (two vectors of 16-bit pairs) and
 // added to `total` in 32 bits.
-template <int R, int kSteps, bool kFirst>
+template <int R, int kSteps, bool kFirst, int kHalfStride>
 HWY_INLINE void add_short_run(Sums& total, const std::byte* w, const std::byte* const* x,
                               int64_t offset, int first, __m256i factors0, __m256i factors1) {
   Sums run;
-  add_step<R, false, true>(run, w + first * kStripColumns * 4, x, offset + first * 4);
+  const auto x_offset = [&](int step) { return offset + (step / 4 * kHalfStride + step % 4 * 4); };
+  add_step<R, false, true>(run, w + first * kStripColumns * 4, x, x_offset(first));
   for (int step = first + 1; step < first + kSteps; ++step) {
-    add_step<R, false, false>(run, w + step * kStripColumns * 4, x, offset + step * 4);
+    add_step<R, false, false>(run, w + step * kStripColumns * 4, x, x_offset(step));
   }
   const auto add = [&](__m256i& sum, __m256i part, __m256i factors) HWY_ATTR_AVX2 {
     const __m256i product = _mm256_madd_epi16(part, factors);
@@ -451,7 +515,10 @@ HWY_INLINE void multiply_block(Sums& s, const std::byte* group, int64_t j,
     constexpr int kFit = 32767 / (F::kMaxCode * 127 * 2);
     constexpr int kLimit = F::kHalfScales ? 4 : 8;
     constexpr int kRun = kFit >= 8 && kLimit >= 8 ? 8 : (kFit >= 4 ? 4 : 2);
-    const int64_t offset = block * kQuantBlock;
+    // Bytes from the first 16 codes of a block to the others.
+    constexpr int kHalf = F::kPaired ? 32 : 16;
+    const int64_t offset =
+        F::kPaired ? (block - j) * kQuantBlock + paired_offset(j) : block * kQuantBlock;
     __m256i first0 = _mm256_set1_epi16(1), first1 = first0, second0 = first0, second1 = first0;
     if constexpr (F::kHalfScales) {
       const auto* pairs =
@@ -460,13 +527,13 @@ HWY_INLINE void multiply_block(Sums& s, const std::byte* group, int64_t j,
       first0 = _mm256_load_si256(pairs), first1 = _mm256_load_si256(pairs + 1);
       second0 = _mm256_load_si256(pairs + kNext), second1 = _mm256_load_si256(pairs + kNext + 1);
     }
-    add_short_run<R, kRun, true>(s, w, x, offset, 0, first0, first1);
+    add_short_run<R, kRun, true, kHalf>(s, w, x, offset, 0, first0, first1);
     if constexpr (kRun == 4) {
-      add_short_run<R, 4, false>(s, w, x, offset, 4, second0, second1);
+      add_short_run<R, 4, false, kHalf>(s, w, x, offset, 4, second0, second1);
     } else if constexpr (kRun == 2) {
-      add_short_run<R, 2, false>(s, w, x, offset, 2, first0, first1);
-      add_short_run<R, 2, false>(s, w, x, offset, 4, second0, second1);
-      add_short_run<R, 2, false>(s, w, x, offset, 6, second0, second1);
+      add_short_run<R, 2, false, kHalf>(s, w, x, offset, 2, first0, first1);
+      add_short_run<R, 2, false, kHalf>(s, w, x, offset, 4, second0, second1);
+      add_short_run<R, 2, false, kHalf>(s, w, x, offset, 6, second0, second1);
     }
   }
 }

@@ -11,6 +11,9 @@
 //                times a scale per group)
 //   load_codes<j>(group) the codes of block j in order
 //   load_scales(group)   f32 of the 8 blocks
+//   kPaired      whether its activations lie in the order of paired codes: block k beside block
+//                k + 4, a half of 16 of each in a vector. Then load_pair<k>(group) gives the first
+//                and the second halves of the codes of both.
 // and where it has them load_minimums (f32 of the 8 blocks, sign included; for kHalves the scale of
 // the integers), load_half_scales and load_half_minimums (16 int8).
 
@@ -40,25 +43,52 @@ HWY_INLINE __m256i split_nibbles(const uint8_t* from) {
       _mm256_inserti128_si256(_mm256_castsi128_si256(bytes), _mm_srli_epi16(bytes, 4), 1);
   return _mm256_and_si256(both, _mm256_set1_epi8(15));
 }
-// 16 in byte i where bit i is set.
-HWY_INLINE __m256i fifth_bits(const uint8_t* from) {
-  const __m256i spread = _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101,
-                                            0x0202020202020202, 0x0303030303030303);
+// 16 in byte i where bit i is set, after the bytes of `word` are spread.
+HWY_INLINE __m256i fifth_bits(__m256i word, __m256i spread) {
   const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
-  const __m256i word = _mm256_set1_epi32(static_cast<int>(load_u32(from)));
   const __m256i bits = _mm256_and_si256(_mm256_shuffle_epi8(word, spread), bit);
   return _mm256_and_si256(_mm256_cmpeq_epi8(bits, bit), _mm256_set1_epi8(16));
 }
+HWY_INLINE __m256i fifth_bits(const uint8_t* from) {
+  return fifth_bits(_mm256_set1_epi32(static_cast<int>(load_u32(from))),
+                    _mm256_setr_epi64x(0x0000000000000000, 0x0101010101010101, 0x0202020202020202,
+                                       0x0303030303030303));
+}
 
-// f16 fields `step` bytes apart, one of each of 8 blocks.
+// Codes of two blocks: the first 16 of both, and the second 16 of both.
+struct CodePair {
+  __m256i first, second;
+};
+HWY_INLINE CodePair split_nibbles(const uint8_t* a, const uint8_t* b) {
+  const __m256i bytes =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(load_128(a)), load_128(b), 1);
+  const __m256i low = _mm256_set1_epi8(15);
+  return {_mm256_and_si256(bytes, low), _mm256_and_si256(_mm256_srli_epi16(bytes, 4), low)};
+}
+HWY_INLINE CodePair add_fifth_bits(CodePair codes, const uint8_t* a, const uint8_t* b) {
+  const __m256i words = _mm256_set_m128i(_mm_set1_epi32(static_cast<int>(load_u32(b))),
+                                         _mm_set1_epi32(static_cast<int>(load_u32(a))));
+  const __m256i first =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1));
+  const __m256i second =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3));
+  return {_mm256_or_si256(codes.first, fifth_bits(words, first)),
+          _mm256_or_si256(codes.second, fifth_bits(words, second))};
+}
+
+// f16 fields `step` bytes apart, one of each of 8 blocks. Put together by the scalar units, which
+// have nothing else to do, and not by 8 insertions.
 template <int kStep>
 HWY_INLINE __m256 load_f16_fields(const uint8_t* from) {
-  uint16_t raw[8];
-  for (int i = 0; i < 8; ++i) std::memcpy(&raw[i], from + i * kStep, 2);
-  return _mm256_cvtph_ps(_mm_setr_epi16(
-      static_cast<int16_t>(raw[0]), static_cast<int16_t>(raw[1]), static_cast<int16_t>(raw[2]),
-      static_cast<int16_t>(raw[3]), static_cast<int16_t>(raw[4]), static_cast<int16_t>(raw[5]),
-      static_cast<int16_t>(raw[6]), static_cast<int16_t>(raw[7])));
+  const auto load_four = [](const uint8_t* at) {
+    uint16_t a, b, c, d;
+    std::memcpy(&a, at, 2), std::memcpy(&b, at + kStep, 2);
+    std::memcpy(&c, at + 2 * kStep, 2), std::memcpy(&d, at + 3 * kStep, 2);
+    const uint32_t low = a | static_cast<uint32_t>(b) << 16;
+    const uint32_t high = c | static_cast<uint32_t>(d) << 16;
+    return static_cast<int64_t>(low | static_cast<uint64_t>(high) << 32);
+  };
+  return _mm256_cvtph_ps(_mm_set_epi64x(load_four(from + 4 * kStep), load_four(from)));
 }
 HWY_INLINE __m256 widen_bytes(uint32_t low, uint32_t high) {
   const __m128i bytes =
@@ -70,6 +100,7 @@ struct Plain {
   static constexpr int kMaxCode = 0;
   static constexpr int kOffset = 0;
   static constexpr bool kHalfScales = false;
+  static constexpr bool kPaired = false;
   static constexpr Minimum kMinimum = Minimum::kNone;
   static constexpr int kGroupBlocks = 1;
 };
@@ -98,6 +129,12 @@ struct Q4_0 : Blocks32<18> {
   static HWY_INLINE __m256i load_codes(const uint8_t* group) {
     return split_nibbles(group + 18 * j + 2);
   }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 18 * k, *b = a + 4 * 18;
+    return split_nibbles(a + 2, b + 2);
+  }
 };
 
 struct Q4_1 : Blocks32<20> {
@@ -110,6 +147,12 @@ struct Q4_1 : Blocks32<20> {
   static HWY_INLINE __m256 load_minimums(const uint8_t* group) {
     return load_f16_fields<20>(group + 2);
   }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 20 * k, *b = a + 4 * 20;
+    return split_nibbles(a + 4, b + 4);
+  }
 };
 
 struct Q5_0 : Blocks32<22> {
@@ -118,6 +161,12 @@ struct Q5_0 : Blocks32<22> {
   template <int j>
   static HWY_INLINE __m256i load_codes(const uint8_t* group) {
     return _mm256_or_si256(split_nibbles(group + 22 * j + 6), fifth_bits(group + 22 * j + 2));
+  }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 22 * k, *b = a + 4 * 22;
+    return add_fifth_bits(split_nibbles(a + 6, b + 6), a + 2, b + 2);
   }
 };
 
@@ -131,6 +180,12 @@ struct Q5_1 : Blocks32<24> {
   static HWY_INLINE __m256 load_minimums(const uint8_t* group) {
     return load_f16_fields<24>(group + 2);
   }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 24 * k, *b = a + 4 * 24;
+    return add_fifth_bits(split_nibbles(a + 8, b + 8), a + 4, b + 4);
+  }
 };
 
 // The 16 values of a 4-bit code in iq4_nl and iq4_xs.
@@ -139,11 +194,20 @@ HWY_INLINE __m256i iq4_values(__m256i codes) {
       _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113));
   return _mm256_shuffle_epi8(table, codes);
 }
+HWY_INLINE CodePair iq4_values(CodePair codes) {
+  return {iq4_values(codes.first), iq4_values(codes.second)};
+}
 
 struct IQ4_NL : Blocks32<18> {
   template <int j>
   static HWY_INLINE __m256i load_codes(const uint8_t* group) {
     return iq4_values(split_nibbles(group + 18 * j + 2));
+  }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 18 * k, *b = a + 4 * 18;
+    return iq4_values(split_nibbles(a + 2, b + 2));
   }
 };
 
@@ -167,9 +231,24 @@ struct IQ4_XS : Plain {
     return _mm256_mul_ps(_mm256_set1_ps(load_f16(group)),
                          _mm256_cvtepi32_ps(_mm256_sub_epi32(scales, _mm256_set1_epi32(32))));
   }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 16 * k, *b = a + 4 * 16;
+    return iq4_values(split_nibbles(a + 8, b + 8));
+  }
 };
 
 // Twice the e2m1 values are integers in [-12, 12], moved up by 12 to be unsigned.
+HWY_INLINE __m256i e2m1_values(__m256i codes) {
+  const __m256i table = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
+  return _mm256_shuffle_epi8(table, codes);
+}
+HWY_INLINE CodePair e2m1_values(CodePair codes) {
+  return {e2m1_values(codes.first), e2m1_values(codes.second)};
+}
+
 struct MXFP4 : Plain {
   static constexpr int kBlockBytes = 17;
   static constexpr int kGroupBlocks = 8;
@@ -178,9 +257,7 @@ struct MXFP4 : Plain {
   static constexpr int kOffset = 12;
   template <int j>
   static HWY_INLINE __m256i load_codes(const uint8_t* group) {
-    const __m256i table = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0));
-    return _mm256_shuffle_epi8(table, split_nibbles(group + 17 * j + 1));
+    return e2m1_values(split_nibbles(group + 17 * j + 1));
   }
   static HWY_INLINE __m256 load_scales(const uint8_t* group) {
     // Half of 2^(exponent - 127), subnormal for exponents 0 and 1.
@@ -190,6 +267,12 @@ struct MXFP4 : Plain {
     const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), exponents);
     const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), exponents);
     return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, subnormal, is_small));
+  }
+  static constexpr bool kPaired = true;
+  template <int k>
+  static HWY_INLINE CodePair load_pair(const uint8_t* group) {
+    const uint8_t *a = group + 17 * k, *b = a + 4 * 17;
+    return e2m1_values(split_nibbles(a + 1, b + 1));
   }
 };
 
