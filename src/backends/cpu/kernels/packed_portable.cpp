@@ -332,7 +332,9 @@ const PackedKernels* find_portable_packed_kernels(DType dtype) {
 
 const PackedKernels* find_packed_kernels(DType dtype) {
 #if HWY_ARCH_X86_64
-  if ((hwy::SupportedTargets() & HWY_AVX2) != 0) return find_avx2_packed_kernels(dtype);
+  // Asked once: CPUID leaves a virtual machine, which takes microseconds.
+  static const bool has_avx2 = (hwy::SupportedTargets() & HWY_AVX2) != 0;
+  if (has_avx2) return find_avx2_packed_kernels(dtype);
 #endif
   return find_portable_packed_kernels(dtype);
 }
