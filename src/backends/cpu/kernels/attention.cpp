@@ -21,7 +21,7 @@ namespace rlx::cpu {
 namespace {
 
 // Rows (tokens times heads of a group) that share a decoded block of keys and values.
-constexpr int64_t kRowBlock = 32;
+constexpr int64_t kRowBlock = 48;
 // Keys of a chunk. With up to kSplitRows rows to a key head, chunks are shared out over threads.
 constexpr int64_t kChunk = 512;
 constexpr int64_t kSplitRows = 16;

@@ -78,8 +78,8 @@ struct BF16 {
   static HWY_INLINE Vector Load(Tag d, const uint16_t* from) { return LoadBf16(d, from); }
 };
 
-// R <= 4 rows times C <= 2 vectors of columns; `count` < Lanes columns when C is 0. Named
-// accumulators, since gcc keeps an array of them in memory.
+// R of 1, 2, 4 or 6 rows times C <= 2 vectors of columns; `count` < Lanes columns when C is 0.
+// Named accumulators, since gcc keeps an array of them in memory.
 template <int R, int C, class V>
 HWY_INLINE void AccumulateTile(const float* weights, const typename V::Raw* v, int64_t v_stride,
                                int64_t keys, int64_t count, float* out, int64_t out_stride) {
@@ -108,6 +108,7 @@ HWY_INLINE void AccumulateTile(const float* weights, const typename V::Raw* v, i
   };
   Vector s00 = load_out(0, 0), s01 = s00, s10 = s00, s11 = s00;
   Vector s20 = s00, s21 = s00, s30 = s00, s31 = s00;
+  Vector s40 = s00, s41 = s00, s50 = s00, s51 = s00;
   if constexpr (C > 1) s01 = load_out(0, 1);
   if constexpr (R > 1) s10 = load_out(1, 0);
   if constexpr (R > 1 && C > 1) s11 = load_out(1, 1);
@@ -115,6 +116,11 @@ HWY_INLINE void AccumulateTile(const float* weights, const typename V::Raw* v, i
     s20 = load_out(2, 0), s30 = load_out(3, 0);
     if constexpr (C > 1) s21 = load_out(2, 1), s31 = load_out(3, 1);
   }
+  if constexpr (R > 4) {
+    s40 = load_out(4, 0), s50 = load_out(5, 0);
+    if constexpr (C > 1) s41 = load_out(4, 1), s51 = load_out(5, 1);
+  }
+#pragma GCC unroll 4
   for (int64_t key = 0; key < keys; ++key, v += v_stride) {
     const float* weight = weights + key;
     const Vector v0 = load_v(v);
@@ -136,6 +142,14 @@ HWY_INLINE void AccumulateTile(const float* weights, const typename V::Raw* v, i
       s30 = hn::MulAdd(w, v0, s30);
       if constexpr (C > 1) s31 = hn::MulAdd(w, v1, s31);
     }
+    if constexpr (R > 4) {
+      w = hn::Set(d, weight[4 * kKeyBlock]);
+      s40 = hn::MulAdd(w, v0, s40);
+      if constexpr (C > 1) s41 = hn::MulAdd(w, v1, s41);
+      w = hn::Set(d, weight[5 * kKeyBlock]);
+      s50 = hn::MulAdd(w, v0, s50);
+      if constexpr (C > 1) s51 = hn::MulAdd(w, v1, s51);
+    }
   }
   store_out(0, 0, s00);
   if constexpr (C > 1) store_out(0, 1, s01);
@@ -144,6 +158,10 @@ HWY_INLINE void AccumulateTile(const float* weights, const typename V::Raw* v, i
   if constexpr (R > 2) {
     store_out(2, 0, s20), store_out(3, 0, s30);
     if constexpr (C > 1) store_out(2, 1, s21), store_out(3, 1, s31);
+  }
+  if constexpr (R > 4) {
+    store_out(4, 0, s40), store_out(5, 0, s50);
+    if constexpr (C > 1) store_out(4, 1, s41), store_out(5, 1, s51);
   }
 }
 
@@ -170,9 +188,14 @@ void AccumulateAs(const float* weights, int64_t rows, const void* values, int64_
                   int64_t keys, int64_t columns, float* out, int64_t out_stride) {
   const auto* v = static_cast<const typename V::Raw*>(values);
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
+  for (; r + 6 <= rows; r += 6) {
+    AccumulateRows<6, V>(weights + r * kKeyBlock, v, v_stride, keys, columns, out + r * out_stride,
+                         out_stride);
+  }
+  if (r + 4 <= rows) {
     AccumulateRows<4, V>(weights + r * kKeyBlock, v, v_stride, keys, columns, out + r * out_stride,
                          out_stride);
+    r += 4;
   }
   if (r + 2 <= rows) {
     AccumulateRows<2, V>(weights + r * kKeyBlock, v, v_stride, keys, columns, out + r * out_stride,

@@ -85,6 +85,8 @@ HWY_INLINE void MultiplyTile(const float* const* x, const typename W::Raw* w, in
     }
   };
   int64_t i = 0;
+  // A taken branch every 6 cycles costs a tenth of the multiply-adds.
+#pragma GCC unroll 4
   for (; i + lanes <= depth; i += lanes) {
     step([&](const float* from) HWY_ATTR { return hn::LoadU(d, from + i); },
          [&](const typename W::Raw* from) HWY_ATTR { return W::Load(d, from + i); });
@@ -97,10 +99,12 @@ HWY_INLINE void MultiplyTile(const float* const* x, const typename W::Raw* w, in
     if constexpr (C == 1) {
       const float sum = SumTree(d, t0);
       to[0] = accumulate ? to[0] + sum : sum;
+    } else if (!accumulate) {
+      SumTree4(d, t0, t1, t2, t3, to);
     } else {
       HWY_ALIGN float sums[4];
       SumTree4(d, t0, t1, t2, t3, sums);
-      for (int c = 0; c < 4; ++c) to[c] = accumulate ? to[c] + sums[c] : sums[c];
+      for (int c = 0; c < 4; ++c) to[c] += sums[c];
     }
   };
   finish(out, s00, s01, s02, s03);
