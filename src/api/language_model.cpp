@@ -1,5 +1,7 @@
 #include "rlx/language_model.h"
 
+#include <future>
+
 #include "api/language_model_parts.h"
 #include "base/error.h"
 
@@ -12,10 +14,17 @@ LanguageModel::~LanguageModel() = default;
 LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOptions& options) {
   const std::shared_ptr<const ModelFile> file = ModelFile::open(path);
   check_decoder(*file);
-  auto parts = std::make_unique<Parts>(
-      compile_model(file, make_graph_options(options), make_target_options(options)), options);
+  const cpu::TargetOptions target = make_target_options(options);
+  // The vocabulary and the program do not need each other. One thread stays one.
+  std::future<Tokenizer> tokenizer;
   if (options.load_tokenizer) {
-    parts->tokenizer.emplace(load_tokenizer(*parts->model.file));
+    tokenizer = std::async(target.max_threads > 1 ? std::launch::async : std::launch::deferred,
+                           [&file] { return load_tokenizer(*file); });
+  }
+  auto parts =
+      std::make_unique<Parts>(compile_model(file, make_graph_options(options), target), options);
+  if (tokenizer.valid()) {
+    parts->tokenizer.emplace(tokenizer.get());
     if (parts->tokenizer->vocab_size() > parts->vocab_size) {
       throw_error(ErrorCode::kCorruptData,
                   "{}: The tokenizer has {} tokens, but the model has logits for {}.", path,

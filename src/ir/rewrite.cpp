@@ -26,14 +26,28 @@ void Rewriter::replace(ValueId old_value, ValueId new_value) {
   if (!name.empty() && new_.value(new_value).name.empty()) new_.name_value(new_value, name);
 }
 
+bool Rewriter::keeps_types(const Node& node, std::span<const ValueId> new_inputs) const {
+  for (size_t i = 0; i < new_inputs.size(); ++i) {
+    if (new_.type(new_inputs[i]) != old_.type(node.inputs[i])) return false;
+  }
+  return true;
+}
+
 void Rewriter::copy(const Node& node) {
   builder_.set_source(node.source);
   std::vector<ValueId> outputs;
   if (node.op.kind().meaning == Meaning::kSource) {
     const int32_t index = new_.append(node.op, {}, {old_.type(node.outputs[0])}, node.source);
     outputs = new_.node(index).outputs;
+  } else if (std::vector<ValueId> inputs = map_all(node.inputs); keeps_types(node, inputs)) {
+    // Inferring again gives the types of the old graph, and takes a third of a pipeline's time.
+    std::vector<TensorType> types;
+    types.reserve(node.outputs.size());
+    for (const ValueId output : node.outputs) types.push_back(old_.type(output));
+    const int32_t index = new_.append(node.op, std::move(inputs), std::move(types), node.source);
+    outputs = new_.node(index).outputs;
   } else {
-    outputs = builder_.add_many(node.op, map_all(node.inputs));
+    outputs = builder_.add_many(node.op, std::move(inputs));
   }
   for (size_t i = 0; i < outputs.size(); ++i) replace(node.outputs[i], outputs[i]);
 }

@@ -31,6 +31,9 @@ class Rewriter {
   Graph finish();
 
  private:
+  // Whether inputs of the new graph have the types that the node's own have in the old one.
+  bool keeps_types(const Node& node, std::span<const ValueId> new_inputs) const;
+
   const Graph& old_;
   Graph new_;
   Builder builder_;

@@ -107,11 +107,13 @@ PipelineResult run_pipeline(const Graph& graph, std::span<const Pass> passes,
     Graph next = with_context(fmt::format("in pass '{}'", pass.name),
                               [&] { return pass.run(result.graph, context); });
     const std::chrono::duration<double, std::milli> elapsed = Clock::now() - start;
-    result.timings.push_back(
-        {std::string(pass.name), elapsed.count(), static_cast<int64_t>(result.graph.nodes().size()),
-         static_cast<int64_t>(next.nodes().size()), !is_same_graph(result.graph, next)});
+    const bool is_changed = !is_same_graph(result.graph, next);
+    result.timings.push_back({std::string(pass.name), elapsed.count(),
+                              static_cast<int64_t>(result.graph.nodes().size()),
+                              static_cast<int64_t>(next.nodes().size()), is_changed});
     result.graph = std::move(next);
-    if (options.verify) {
+    // A graph that a pass leaves as it is was verified before it.
+    if (options.verify && is_changed) {
       with_context(fmt::format("after pass '{}'", pass.name), [&] { verify(result.graph); });
     }
     if (options.dump) options.dump(pass.name, result.graph);

@@ -57,38 +57,48 @@ void Bpe::add_merges(std::span<const Merge> merges) {
                 kNoRank - 1);
   }
   pairs_.assign(std::bit_ceil(std::max<size_t>(16, 2 * merges.size())), {kEmptyPair, kNoRank, -1});
-  // Each merge looks up three texts. They go in batches; `joined` holds a batch's results.
-  constexpr size_t kBatch = Vocab::kMaxBatch / 3;
-  std::array<std::string_view, 3 * kBatch> texts;
-  std::array<int32_t, 3 * kBatch> ids;
+  // The parts of merges are looked up in batches. What they make is guessed first: vocabularies
+  // list the merged tokens in the order of their merges, so it is the last one again or the one
+  // after it.
+  constexpr size_t kBatch = Vocab::kMaxBatch / 2;
+  std::array<std::string_view, 2 * kBatch> texts;
+  std::array<int32_t, 2 * kBatch> ids;
+  std::array<int32_t, kBatch> merged_ids;
   std::string joined;
+  int32_t last_merged = Vocab::kNone;
   for (size_t first = 0; first < merges.size(); first += kBatch) {
     const std::span<const Merge> batch =
         merges.subspan(first, std::min(kBatch, merges.size() - first));
-    size_t joined_bytes = 0;
-    for (const auto& [left, right] : batch) joined_bytes += left.size() + right.size();
-    joined.clear();
-    joined.reserve(joined_bytes);  // so that the views stay valid
     for (size_t i = 0; i < batch.size(); ++i) {
-      const auto [left, right] = batch[i];
-      const size_t begin = joined.size();
-      joined += left;
-      joined += without_subword_prefix(right);
-      texts[3 * i] = left;
-      texts[3 * i + 1] = right;
-      texts[3 * i + 2] = std::string_view(joined).substr(begin);
+      texts[2 * i] = batch[i].left;
+      texts[2 * i + 1] = batch[i].right;
     }
-    vocab_.find_in_model(std::span(texts).first(3 * batch.size()),
-                         std::span(ids).first(3 * batch.size()));
+    vocab_.find_in_model(std::span(texts).first(2 * batch.size()),
+                         std::span(ids).first(2 * batch.size()));
+    const auto fail = [&](size_t i, std::string_view missing) {
+      throw_error(ErrorCode::kCorruptData,
+                  "Merge {} joins '{}' and '{}', but '{}' is not in the vocabulary.", first + i,
+                  batch[i].left, batch[i].right, missing);
+    };
     for (size_t i = 0; i < batch.size(); ++i) {
-      for (size_t part = 3 * i; part < 3 * i + 3; ++part) {
-        if (ids[part] != Vocab::kNone) continue;
-        throw_error(ErrorCode::kCorruptData,
-                    "Merge {} joins '{}' and '{}', but '{}' is not in the vocabulary.", first + i,
-                    batch[i].left, batch[i].right, texts[part]);
+      for (size_t part = 2 * i; part < 2 * i + 2; ++part) {
+        if (ids[part] == Vocab::kNone) fail(i, texts[part]);
       }
-      insert_pair(pair_key(ids[3 * i], ids[3 * i + 1]), static_cast<int32_t>(first + i),
-                  ids[3 * i + 2]);
+      __builtin_prefetch(
+          &pairs_[pair_hash(pair_key(ids[2 * i], ids[2 * i + 1])) & (pairs_.size() - 1)], 1);
+      joined.assign(batch[i].left);
+      joined += without_subword_prefix(batch[i].right);
+      if (vocab_.is_model_text(last_merged + 1, joined)) {
+        ++last_merged;
+      } else if (!vocab_.is_model_text(last_merged, joined)) {
+        last_merged = vocab_.find_in_model(joined);
+        if (last_merged == Vocab::kNone) fail(i, joined);
+      }
+      merged_ids[i] = last_merged;
+    }
+    for (size_t i = 0; i < batch.size(); ++i) {
+      insert_pair(pair_key(ids[2 * i], ids[2 * i + 1]), static_cast<int32_t>(first + i),
+                  merged_ids[i]);
     }
   }
 }

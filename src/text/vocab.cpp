@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-constexpr size_t kMaxTextBytes = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxTextBytes = (size_t{1} << 30) - 1;  // what an entry's length can hold
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void Vocab::add(int32_t id, std::string_view text, bool in_model) {
   }
   const auto offset = static_cast<uint32_t>(texts_.size());
   const auto length = static_cast<uint32_t>(text.size());
-  entry = {offset, length, 1};
+  entry = {offset, length, 1, in_model};
   texts_.append(text);
   const size_t mask = slots_.size() - 1;
   size_t at = hash & mask;

@@ -57,6 +57,13 @@ class Vocab {
     const Entry& entry = entries_[static_cast<size_t>(id)];
     return std::string_view(texts_).substr(entry.offset, entry.length);
   }
+  // Whether `id`, of any value, is the entry of exactly this text and the token model may choose
+  // it. Cheaper than a lookup where the id can be guessed.
+  bool is_model_text(int32_t id, std::string_view text) const {
+    if (id < 0 || id >= size()) return false;
+    const Entry& entry = entries_[static_cast<size_t>(id)];
+    return entry.used && entry.in_model && this->text(id) == text;
+  }
   bool is_used(int32_t id) const { return entries_[static_cast<size_t>(id)].used; }
   // One more than the largest id.
   int32_t size() const { return static_cast<int32_t>(entries_.size()); }
@@ -66,8 +73,9 @@ class Vocab {
  private:
   struct Entry {
     uint32_t offset = 0;
-    uint32_t length : 31 = 0;
+    uint32_t length : 30 = 0;
     uint32_t used : 1 = 0;
+    uint32_t in_model : 1 = 0;
   };
   // What a lookup needs, so that it touches the slot and the text and nothing else.
   struct Slot {
