@@ -52,15 +52,29 @@ class Bench {
     result_.arena_bytes = model_->plan_report().arena_bytes;
     result_.peak_resident_bytes = read_peak_resident_bytes();
     const std::optional<cpu::MachineProbe> probe(std::in_place);
-    std::vector<double> prefill, decode;
+    BenchPhase prefill{.name = "prefill", .tokens = options_.prompt};
+    BenchPhase decode{.name = "decode", .tokens = options_.generate};
+    std::vector<double> prefill_speeds, decode_speeds;
     for (int i = 0; i < options_.repeats; ++i) {
       probe->measure(probe_pool_, result_.peak);
-      if (options_.prompt > 0) prefill.push_back(measure_prefill());
-      if (options_.generate > 0) decode.push_back(measure_decode());
+      if (options_.prompt > 0) prefill_speeds.push_back(measure_prefill());
+      if (i == 0 && prompt_is_one_run()) count_last_run(1, prefill);
+      if (options_.generate > 0) decode_speeds.push_back(measure_decode());
+      if (i == 0 && options_.generate > 0) count_last_run(0.5, decode);
     }
     probe->measure(probe_pool_, result_.peak);
-    if (options_.prompt > 0) add_phase("prefill", options_.prompt, prefill);
-    if (options_.generate > 0) add_phase("decode", options_.generate, decode);
+    if (options_.prompt > 0) {
+      if (!prompt_is_one_run()) walk("prefill", [&] { count_last_run(1, prefill); });
+      add_phase(std::move(prefill), std::move(prefill_speeds), options_.prompt);
+    }
+    if (options_.generate > 0) {
+      // Each token needs as much more than the one before, so that the mean of the first and the
+      // last is that of all.
+      fill_depth();
+      model_->evaluate(make_tokens(1));
+      count_last_run(0.5, decode);
+      add_phase(std::move(decode), std::move(decode_speeds), 1);
+    }
     if (options_.profile || !options_.trace.empty()) profile();
     for (int i = 1; i < options_.repeats; ++i) load_seconds.push_back(load());
     result_.load_seconds = Spread(std::move(load_seconds));
@@ -135,17 +149,23 @@ class Bench {
     }
   }
 
-  void add_phase(const std::string& name, int64_t tokens, std::vector<double> samples) {
-    BenchPhase phase{
-        .name = name, .tokens = tokens, .tokens_per_second = Spread(std::move(samples))};
-    walk(name, [&] {
-      for (const ProfiledStep& step : model_->profile_last_run()) {
-        phase.bytes_per_token += static_cast<double>(step.weight_bytes + step.state_bytes);
-        phase.flops_per_token += static_cast<double>(step.flops);
-      }
-    });
-    phase.bytes_per_token /= static_cast<double>(tokens);
-    phase.flops_per_token /= static_cast<double>(tokens);
+  bool prompt_is_one_run() const {
+    return options_.prompt > 0 && options_.prompt <= load_.max_tokens;
+  }
+
+  // Adds what the last run needed, times `weight`, to the phase's sums.
+  void count_last_run(double weight, BenchPhase& phase) const {
+    for (const ProfiledStep& step : model_->profile_last_run()) {
+      phase.bytes_per_token += weight * static_cast<double>(step.weight_bytes + step.state_bytes);
+      phase.flops_per_token += weight * static_cast<double>(step.flops);
+    }
+  }
+
+  // The phase's sums are over that many tokens.
+  void add_phase(BenchPhase phase, std::vector<double> speeds, int64_t counted_tokens) {
+    phase.tokens_per_second = Spread(std::move(speeds));
+    phase.bytes_per_token /= static_cast<double>(counted_tokens);
+    phase.flops_per_token /= static_cast<double>(counted_tokens);
     result_.phases.push_back(std::move(phase));
   }
 

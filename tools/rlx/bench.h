@@ -15,7 +15,8 @@ struct BenchOptions;
 
 // The spread of repeated measurements; all zero when there are none.
 struct Spread {
-  explicit Spread(std::vector<double> samples = {});
+  Spread() = default;
+  explicit Spread(std::vector<double> samples);
   double median = 0, least = 0, most = 0;
   std::vector<double> samples;  // in the order of measurement
 };

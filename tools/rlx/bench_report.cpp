@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -203,8 +204,10 @@ std::string trace_json(const BenchResult& result) {
                       {"tid", thread},
                       {"args", {{"name", fmt::format("thread {}", thread)}}}});
   }
-  const int64_t start_ns =
-      result.profile.empty() ? 0 : result.profile[0].steps.at(0).threads.at(0).begin_ns;
+  int64_t start_ns = std::numeric_limits<int64_t>::max();  // any thread may be the first
+  for (const ProfiledStep::Interval& first : result.profile.at(0).steps.at(0).threads) {
+    start_ns = std::min(start_ns, first.begin_ns);
+  }
   const auto microseconds = [&](int64_t ns) { return 1e-3 * static_cast<double>(ns - start_ns); };
   for (const ProfiledRun& run : result.profile) {
     for (const ProfiledStep& step : run.steps) {
