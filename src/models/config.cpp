@@ -7,8 +7,12 @@
 namespace rlx {
 namespace {
 
-int64_t read_head_size(const ModelFile& file, const TransformerConfig& config, ConfigKey key) {
-  const auto head_size = file.find_int(key);
+int64_t read_head_size(const ModelFile& file, const TransformerConfig& config, ConfigKey key,
+                       int64_t default_size) {
+  auto head_size = file.find_int(key);
+  if (!head_size && default_size > 0 && file.format() == ModelFormat::kSafetensors) {
+    head_size = default_size;
+  }
   if (!head_size && config.hidden_size % config.num_heads != 0) {
     throw_error(ErrorCode::kCorruptData, "{}: A hidden size of {} does not divide into {} heads.",
                 file.config_path(), config.hidden_size, config.num_heads);
@@ -60,7 +64,14 @@ TransformerConfig read_transformer_config(const ModelFile& file, const Transform
     throw_error(ErrorCode::kCorruptData, "{}: {} heads cannot be grouped over {} key/value heads.",
                 file.config_path(), config.num_heads, config.num_kv_heads);
   }
-  config.head_size = read_head_size(file, config, {".attention.key_length", keys.head_size});
+  config.head_size = read_head_size(file, config, {".attention.key_length", keys.head_size},
+                                    keys.default_head_size);
+  const auto value_size = file.find_int({".attention.value_length", ""});
+  if (value_size && *value_size != config.head_size) {
+    throw_error(ErrorCode::kUnsupported,
+                "{}: Values of {} elements a head beside keys of {} are not supported.",
+                file.config_path(), *value_size, config.head_size);
+  }
   std::optional<int64_t> default_ffn;
   if (keys.default_ffn_factor > 0) default_ffn = keys.default_ffn_factor * config.hidden_size;
   config.ffn_size =
@@ -126,11 +137,19 @@ std::vector<int64_t> read_windows(const ModelFile& file, int64_t num_layers,
   return windows;
 }
 
-std::vector<int64_t> read_qwen_windows(const ModelFile& file, int64_t num_layers) {
+std::vector<int64_t> read_qwen_windows(const ModelFile& file, int64_t num_layers,
+                                       QwenWindows which) {
   if (!file.find_bool({"", "use_sliding_window"}).value_or(false)) {
     return std::vector<int64_t>(static_cast<size_t>(num_layers), 0);
   }
-  const int64_t first = file.find_int({"", "max_window_layers"}).value_or(0);
+  if (which == QwenWindows::kAllLayers) {
+    return std::vector<int64_t>(
+        static_cast<size_t>(num_layers),
+        check_range(file, "sliding window", file.find_int({"", "sliding_window"}).value_or(4096), 1,
+                    int64_t{1} << 31));
+  }
+  constexpr int64_t kDefaultFirst = 28;  // what the configuration's class has
+  const int64_t first = file.find_int({"", "max_window_layers"}).value_or(kDefaultFirst);
   return read_windows(file, num_layers, [&](int64_t layer) { return layer >= first; });
 }
 

@@ -51,6 +51,7 @@ struct TransformerKeys {
   std::string_view ffn_size = "intermediate_size";
   ConfigKey norm_eps = {".attention.layer_norm_rms_epsilon", "rms_norm_eps"};
   int64_t default_ffn_factor = 0;  // times the hidden size when ffn_size is absent; 0: required
+  int64_t default_head_size = 0;   // where config.json has none; 0: the hidden size over the heads
 };
 
 // Throws kCorruptData naming a missing or impossible value (zero layers, heads that do not divide,
@@ -66,7 +67,10 @@ int64_t read_vocab_size(const ModelFile& file);
 std::vector<int64_t> read_windows(const ModelFile& file, int64_t num_layers,
                                   const std::function<bool(int64_t layer)>& slides);
 
-// The same for the Qwen families, whose windows use_sliding_window switches on.
-std::vector<int64_t> read_qwen_windows(const ModelFile& file, int64_t num_layers);
+// The same for the Qwen families, whose windows use_sliding_window switches on: for the layers from
+// max_window_layers on, or for all of them.
+enum class QwenWindows : uint8_t { kUpperLayers, kAllLayers };
+std::vector<int64_t> read_qwen_windows(const ModelFile& file, int64_t num_layers,
+                                       QwenWindows which = QwenWindows::kUpperLayers);
 
 }  // namespace rlx

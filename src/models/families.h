@@ -26,6 +26,9 @@ Graph build_graph(const ModelFile& file, const GraphOptions& options);
 // Throws kUnsupported when the file's model is an encoder, which writes no text.
 void check_decoder(const ModelFile& file);
 
+// Throws kUnsupported when it is none.
+void check_encoder(const ModelFile& file);
+
 // Throws kUnsupported unless the gates of the feed-forward are SiLU, as the name says or by
 // default.
 void check_gated_silu(const ModelFile& file);

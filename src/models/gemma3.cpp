@@ -21,9 +21,10 @@ double read_attention_scale(const Decoder& decoder) {
     }
     return 1 / std::sqrt(*size);
   }
+  if (!decoder.is_gguf()) return 1.0 / 16;  // the configuration's class has 256
   // GGUF does not carry the value; of all models only the one of 27 B, with 62 layers, has another
   // than the head size: the width over the heads.
-  const bool is_27b = decoder.is_gguf() && config.num_layers == 62;
+  const bool is_27b = config.num_layers == 62;
   return 1 / std::sqrt(static_cast<double>(is_27b ? config.hidden_size / config.num_heads
                                                   : config.head_size));
 }
@@ -60,7 +61,7 @@ ValueId build_layer(Decoder& decoder, ValueId x, int64_t layer,
 
 Graph build_gemma3(const ModelFile& file, const GraphOptions& options) {
   check_text_model(file);
-  Decoder decoder(file, read_transformer_config(file), options);
+  Decoder decoder(file, read_transformer_config(file, {.default_head_size = 256}), options);
   const TransformerConfig& config = decoder.config();
   const ValueId global_rope =
       decoder.rope_table({.section = "rope_parameters.full_attention", .default_base = 1e6});

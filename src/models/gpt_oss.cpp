@@ -83,7 +83,7 @@ class ExpertLayers {
 
 Graph build_gpt_oss(const ModelFile& file, const GraphOptions& options) {
   check_gated_silu(file);
-  Decoder decoder(file, read_transformer_config(file), options);
+  Decoder decoder(file, read_transformer_config(file, {.default_head_size = 64}), options);
   const TransformerConfig& config = decoder.config();
   const auto windows =
       read_windows(file, config.num_layers, [](int64_t layer) { return layer % 2 == 0; });

@@ -13,7 +13,8 @@ Graph build_phi3(const ModelFile& file, const GraphOptions& options) {
   const int64_t heads = config.num_heads + 2 * config.num_kv_heads;
   const auto windows = read_windows(file, config.num_layers, [](int64_t) { return true; });
   Decoder::AttentionOptions attention;
-  attention.rope = decoder.rope_table();
+  // Early files call the scaling by the name of another.
+  attention.rope = decoder.rope_table({.yarn_is_longrope = true});
 
   PreNormLayers layers;
   layers.attention = [&](ValueId x, int64_t layer) {

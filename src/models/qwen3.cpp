@@ -98,7 +98,7 @@ class ExpertLayers {
 
 Graph build_qwen3(const ModelFile& file, const GraphOptions& options) {
   check_gated_silu(file);
-  Decoder decoder(file, read_transformer_config(file), options);
+  Decoder decoder(file, read_transformer_config(file, {.default_head_size = 128}), options);
   return build_gated_decoder(decoder, make_attention(decoder),
                              read_qwen_windows(file, decoder.config().num_layers));
 }
@@ -107,7 +107,8 @@ Graph build_qwen3_moe(const ModelFile& file, const GraphOptions& options) {
   check_gated_silu(file);
   Decoder decoder(file, read_transformer_config(file), options);
   Decoder::AttentionOptions attention = make_attention(decoder);
-  const auto windows = read_qwen_windows(file, decoder.config().num_layers);
+  const auto windows =
+      read_qwen_windows(file, decoder.config().num_layers, QwenWindows::kAllLayers);
   ExpertLayers experts(decoder);
   return build_pre_norm_decoder(
       decoder,

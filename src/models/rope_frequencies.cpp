@@ -33,6 +33,7 @@ class RopeReader {
   double read_positive(std::string_view gguf, std::string_view name) const;
   double read_base() const;
   double read_trained_context() const;
+  double read_factor(double trained) const;
   std::string find_kind() const;
   std::vector<double> read_factors(std::string_view name) const;
   void scale_linear();
@@ -83,10 +84,18 @@ double RopeReader::read_trained_context() const {
     const auto trained = file_.find_int({".rope.scaling.original_context_length", ""});
     return static_cast<double>(trained ? *trained : file_.read_int({".context_length", ""}));
   }
-  auto length = find_parameter("", kName);
-  if (!length) length = file_.find_float({"", kName});
+  auto length = file_.find_float({"", kName});
+  if (!length) length = find_parameter("", kName);
   if (!length) length = file_.find_float({"", "max_position_embeddings"});
   return check_positive(length.value_or(0), kName);
+}
+
+// How much longer than the trained context the model reads; without the value, what it is made for.
+double RopeReader::read_factor(double trained) const {
+  if (is_gguf()) return read_positive(".rope.scaling.factor", "factor");
+  if (const auto given = find_parameter("", "factor")) return check_positive(*given, "factor");
+  constexpr std::string_view kLongest = "max_position_embeddings";
+  return check_positive(file_.read_float({"", kLongest}), kLongest) / trained;
 }
 
 std::string RopeReader::find_kind() const {
@@ -125,7 +134,7 @@ void RopeReader::scale_llama3() {
   const double factor = read_positive("", "factor");
   const double low = read_positive("", "low_freq_factor");
   const double high = read_positive("", "high_freq_factor");
-  const double trained = read_positive("", "original_max_position_embeddings");
+  const double trained = read_trained_context();
   for (double& frequency : frequencies_) {
     const double wavelength = 2 * std::numbers::pi / frequency;
     if (wavelength > trained / low) {
@@ -139,8 +148,8 @@ void RopeReader::scale_llama3() {
 }
 
 double RopeReader::scale_yarn() {
-  const double factor = read_positive(".rope.scaling.factor", "factor");
   const double trained = read_trained_context();
+  const double factor = read_factor(trained);
   // The index of the pair that turns `rotations` times within the trained context.
   const auto find_index = [&](double rotations) {
     return rotary_ * std::log(trained / (rotations * 2 * std::numbers::pi)) / (2 * std::log(base_));
@@ -180,9 +189,7 @@ double RopeReader::scale_longrope() {
       read_factors(context_ > trained ? "long_factor" : "short_factor");
   for (size_t i = 0; i < frequencies_.size(); ++i) frequencies_[i] /= factors[i];
   if (const auto given = find_parameter("", "attention_factor")) return *given;
-  const double longest =
-      check_positive(file_.read_float({"", "max_position_embeddings"}), "max_position_embeddings");
-  const double factor = longest / trained;
+  const double factor = read_factor(trained);
   return factor > 1 ? std::sqrt(1 + std::log(factor) / std::log(trained)) : 1;
 }
 
@@ -192,7 +199,8 @@ RopeFrequencies RopeReader::read() {
     frequencies_[i] = std::pow(base_, -2.0 * static_cast<double>(i) / rotary_);
   }
   RopeFrequencies result;
-  const std::string kind = find_kind();
+  std::string kind = find_kind();
+  if (kind == "yarn" && source_.yarn_is_longrope && !is_gguf()) kind = "longrope";
   if (kind == "linear") {
     scale_linear();
   } else if (kind == "llama3") {

@@ -17,7 +17,8 @@ struct RopeSource {
   ConfigKey base = {".rope.freq_base", "rope_theta"};  // where the section has no rope_theta
   double default_base = 10000;                         // where there is neither
   bool scaled = true;                                  // false: rope_scaling is not for these
-  bool gguf_truncate = true;  // of yarn, which GGUF does not say: round the bounds of the ramp
+  bool gguf_truncate = true;      // of yarn, which GGUF does not say: round the bounds of the ramp
+  bool yarn_is_longrope = false;  // of config.json: "yarn" is a name of longrope
 };
 
 struct RopeFrequencies {
