@@ -1,9 +1,10 @@
 // BERT: an encoder with learned positions and post-layer norms, for several sequences at once.
 //
-// Inputs `input_ids` and `attention_mask` i64[batch, tokens] (1: a token, 0: padding); outputs
-// `last_hidden_state` f32[batch, tokens, hidden], `mean_pooled` f32[batch, hidden] (the mean over
-// the tokens that the mask counts, of length 1: a sentence embedding), and `pooler_output`
-// f32[batch, hidden] where the file has a pooler. All tokens are of the first segment.
+// Inputs `input_ids`, `attention_mask` (1: a token, 0: padding) and `token_type_ids` (the segment:
+// 0, or 1 for the second of a pair of texts), i64[batch, tokens]; outputs `last_hidden_state`
+// f32[batch, tokens, hidden], `mean_pooled` f32[batch, hidden] (the mean over the tokens that the
+// mask counts, of length 1: a sentence embedding), and `pooler_output` f32[batch, hidden] where the
+// file has a pooler.
 #include <algorithm>
 
 #include "base/error.h"
@@ -94,7 +95,10 @@ ValueId Encoder::embed() {
   const int64_t segments = is_gguf()
                                ? count_gguf_segments()
                                : read_size(file_, "number of segments", {"", "type_vocab_size"});
-  x = add(x, take_rows("token_types", "embeddings.token_type_embeddings", segments, 1));
+  const std::string types = prefix_ + "embeddings.token_type_embeddings";
+  const ValueId type_ids = builder_.add_input("token_type_ids", {DType::kI64, {batch_, tokens_}});
+  const ValueId type_table = load_f32(-1, {"token_types", types}, {segments, config_.hidden_size});
+  x = add(x, builder_.add(Gather{.axis = 0}, {type_table, type_ids}));
   x = add(x, take_rows("position_embd", "embeddings.position_embeddings", config_.context_length,
                        tokens_));
   const std::string norm = prefix_ + "embeddings.LayerNorm";

@@ -202,6 +202,19 @@ TEST(Bert, GivesASequenceTheSameResultWithAndWithoutOthers) {
   }
 }
 
+// The values come from the same weights in double, by a program that gives those of
+// expected.safetensors to 5e-7.
+TEST(Bert, AddsTheSegmentsOfAPairOfTexts) {
+  const Expected expected(kBert + "/token_types.safetensors");
+  std::map<std::string, IntTensor> inputs = bert_inputs(expected);
+  const FloatTensor without = run_model(kBert, inputs, {}).at("mean_pooled");
+  inputs.emplace("token_type_ids", expected.ints("token_type_ids"));
+  const FloatTensor with = run_model(kBert, inputs, {}).at("mean_pooled");
+  const FloatTensor reference = expected.floats("mean_pooled");
+  EXPECT_LT(relative_error(with.values, reference.values), 1e-5);
+  EXPECT_GT(relative_error(without.values, reference.values), 1e-3);
+}
+
 TEST(Bert, IsRefusedAsALanguageModel) {
   try {
     LanguageModel::load(kBert);
