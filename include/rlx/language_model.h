@@ -21,6 +21,7 @@ namespace rlx {
 struct LanguageModelOptions {
   int64_t context = 0;       // rows of the key/value cache; 0: the model's own context length
   int64_t max_tokens = 512;  // most prompt tokens that go through the model at once
+  int64_t parallel = 1;      // texts that generate_all writes at once, each with its own cache rows
   int threads = 0;           // 0: as many as this process may use
   DType cache_dtype = DType::kF16;   // f32, f16, bf16 or q8_0
   DType rope_dtype = DType::kF32;    // f16 or bf16 rounds the rotary frequencies, to compare with
@@ -54,6 +55,9 @@ struct GenerateOptions {
   // Text that ends the generation and is not part of the result. UTF-8, none empty.
   std::vector<std::string> stop;
   double max_seconds = 0;  // of the whole call, looked at after each token; 0: no limit
+  // When the context is full: negative stops; otherwise the first `rolling_keep` tokens and the
+  // newer half of the others stay, run again at their new places, and the text goes on.
+  int64_t rolling_keep = -1;
   // Begin with the longest prefix of the prompt that the cache holds from before, instead of
   // running it again. The result is the same.
   bool reuse_prefix = false;
@@ -111,6 +115,15 @@ class LanguageModel {
   GenerateResult generate(std::string_view prompt, const GenerateOptions& options = {});
   // The same for a prompt of token ids, to which nothing is added.
   GenerateResult generate(std::span<const int32_t> prompt, const GenerateOptions& options = {});
+
+  // Writes on from each of the prompts, LanguageModelOptions::parallel of them at once; a finished
+  // text makes room for the next prompt. Each result is that of generate, bit for bit; the options'
+  // seed, limits and stop strings hold for each text, on_text and on_prompt are not called, and no
+  // prefix is reused. `on_result` is called with each result as it is finished; may be empty.
+  // Throws as generate, naming the prompt. What was read before is forgotten.
+  std::vector<GenerateResult> generate_all(
+      std::span<const std::string> prompts, const GenerateOptions& options = {},
+      const std::function<void(size_t index, const GenerateResult& result)>& on_result = {});
 
   // Appends tokens to what the model has read and returns the logits: of the last token, or with
   // `all_logits` of each token of the call ([tokens, vocabulary], at most max_tokens tokens then).

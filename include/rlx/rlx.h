@@ -3,6 +3,7 @@
 
 #include "rlx/budget.h"
 #include "rlx/dtype.h"
+#include "rlx/embedding_model.h"
 #include "rlx/error.h"
 #include "rlx/graph_builder.h"
 #include "rlx/language_model.h"

@@ -32,8 +32,14 @@ GraphOptions make_graph_options(const LanguageModelOptions& options) {
                 "Rotary frequencies of {} are not supported; f32, f16 and bf16 are.",
                 to_string(options.rope_dtype));
   }
+  if (options.all_logits && options.parallel > 1) {
+    throw_error(ErrorCode::kInvalidArgument,
+                "Logits of every token are asked for with {} texts at once; 1 text has them.",
+                options.parallel);
+  }
   GraphOptions graph;
   graph.context = options.context;
+  graph.texts = options.parallel;
   graph.max_tokens = options.max_tokens;
   graph.cache_dtype = options.cache_dtype;
   graph.rope_dtype = options.rope_dtype;

@@ -14,6 +14,24 @@
 
 namespace rlx {
 
+// Takes the caller's flag from the session again, however the generation ends.
+class CancelScope {
+ public:
+  CancelScope(Session& session, const std::atomic<bool>* flag) : session_(session) {
+    session_.set_cancel_flag(flag);
+  }
+  ~CancelScope() { session_.set_cancel_flag(nullptr); }
+  CancelScope(const CancelScope&) = delete;
+  CancelScope& operator=(const CancelScope&) = delete;
+
+ private:
+  Session& session_;
+};
+
+// What stays of the tokens when a full context makes room: the first `keep`, and the newer half of
+// the others.
+std::vector<int32_t> roll_tokens(std::span<const int32_t> tokens, int64_t keep);
+
 struct LanguageModel::Parts {
   Parts(CompiledModel compiled, const LanguageModelOptions& options)
       : model(std::move(compiled)),
@@ -32,6 +50,15 @@ struct LanguageModel::Parts {
     context = program.symbols.symbols()[past_symbol].upper + 1;
     vocab_size = program.values[program.outputs[logits].value].type.shape[2].constant();
     past_tokens.reserve(static_cast<size_t>(context));  // a run allocates nothing
+    if (program.symbols.find("outputs") != nullptr) {
+      outputs_symbol = program.symbols.index_of("outputs");
+      num_texts = program.symbols.symbols()[outputs_symbol].upper;
+      if (num_texts > 1) {
+        positions = find_input(program, "positions");
+        texts = find_input(program, "texts");
+        output_rows = find_input(program, "output_rows");
+      }
+    }
     for (const Instruction& instruction : program.instructions) {
       const auto* attention = instruction.op.as<CachedAttention>();
       if (attention == nullptr || attention->window == 0) continue;
@@ -40,8 +67,47 @@ struct LanguageModel::Parts {
     }
   }
 
+  // A token of one of several texts, and where it stands there.
+  struct TextToken {
+    int32_t id;
+    int64_t position, text;
+  };
+
+  // One run over at most max_tokens tokens of a program for several texts. Its logits are those
+  // after the tokens at `rows`, or of any token when there are none.
+  void run_texts(std::span<const TextToken> tokens, std::span<const int64_t> rows) {
+    extents[tokens_symbol] = static_cast<int64_t>(tokens.size());
+    extents[past_symbol] = 0;
+    extents[outputs_symbol] = std::max<int64_t>(1, static_cast<int64_t>(rows.size()));
+    session->set_extents(extents).throw_if_failed();
+    const TensorView ids = session->input(input_ids);
+    const TensorView places = session->input(positions);
+    const TensorView owners = session->input(texts);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      ids.as<int64_t>()[i] = tokens[i].id;
+      places.as<int64_t>()[i] = tokens[i].position;
+      owners.as<int64_t>()[i] = tokens[i].text;
+    }
+    const TensorView wanted = session->input(output_rows);
+    wanted.as<int64_t>()[0] = 0;
+    std::copy(rows.begin(), rows.end(), wanted.as<int64_t>());
+    has_run = true;
+    session->run().throw_if_failed();
+  }
+
   // One run over at most max_tokens tokens that follow the `past` ones.
   void run_chunk(std::span<const int32_t> tokens) {
+    if (num_texts > 1) {
+      std::vector<TextToken> run;
+      for (const int32_t token : tokens) {
+        run.push_back({token, static_cast<int64_t>(past_tokens.size() + run.size()), 0});
+      }
+      const int64_t last = static_cast<int64_t>(tokens.size()) - 1;
+      written_rows = std::max(written_rows, run.back().position + 1);
+      run_texts(run, std::span(&last, 1));
+      past_tokens.insert(past_tokens.end(), tokens.begin(), tokens.end());
+      return;
+    }
     extents[tokens_symbol] = static_cast<int64_t>(tokens.size());
     extents[past_symbol] = static_cast<int64_t>(past_tokens.size());
     session->set_extents(extents).throw_if_failed();
@@ -52,6 +118,26 @@ struct LanguageModel::Parts {
     session->run().throw_if_failed();
     past_tokens.insert(past_tokens.end(), tokens.begin(), tokens.end());
     has_run = true;
+  }
+
+  void check_prompt(std::span<const int32_t> prompt) const {
+    if (prompt.empty()) {
+      throw_error(ErrorCode::kInvalidArgument,
+                  "The prompt has no tokens, and the model has no token to begin a text with.");
+    }
+    if (static_cast<int64_t>(prompt.size()) > context) {
+      throw_error(ErrorCode::kOutOfRange,
+                  "{}: The prompt has {} tokens, but the context holds {} tokens.",
+                  model.file->path(), prompt.size(), context);
+    }
+  }
+
+  void check_rolling(int64_t keep) const {
+    if (keep < context - 1) return;
+    throw_error(ErrorCode::kInvalidArgument,
+                "A rolling context is to keep the first {} tokens, but of a context of {} at most "
+                "{} can stay.",
+                keep, context, context - 2);
   }
 
   void check_tokens(std::span<const int32_t> tokens) const {
@@ -112,6 +198,10 @@ struct LanguageModel::Parts {
   std::optional<Tokenizer> tokenizer;
   int input_ids, logits;
   int32_t tokens_symbol, past_symbol;
+  // Of a program for several texts.
+  int64_t num_texts = 1;
+  int32_t outputs_symbol = -1;
+  int positions = -1, texts = -1, output_rows = -1;
   std::vector<int32_t> end_tokens;
   std::vector<int64_t> extents;
   int64_t max_tokens = 0, context = 0, vocab_size = 0;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "base/error.h"
@@ -145,6 +146,151 @@ TEST_P(SlidingWindows, TakeAsManyBytesForALongContextAsForAShortOne) {
   options.max_tokens = 512;
   EXPECT_THAT(LanguageModel::plan(folder_.path(), options).state_description,
               testing::HasSubstr("which with the token batch takes no less"));
+}
+
+// The program for several texts reads one text as the program for one does.
+TEST_P(SlidingWindows, GiveTheSameBitsInAProgramForSeveralTexts) {
+  const std::vector<int32_t> tokens = make_tokens(90);
+  LanguageModelOptions options = exact_options();
+  options.context = 100;
+  options.max_tokens = 6;
+  LanguageModel one = LanguageModel::load(folder_.path(), options);
+  options.parallel = 3;
+  LanguageModel several = LanguageModel::load(folder_.path(), options);
+  const std::vector<int64_t> sizes = {6, 1, 4};
+  EXPECT_EQ(evaluate_pieces(several, tokens, sizes), evaluate_pieces(one, tokens, sizes));
+}
+
+const std::string kDemo = "models/demo/demo-Q8_0.gguf";
+
+const std::vector<std::string> kPrompts = {
+    "In the beginning",
+    "O",
+    "And it came to pass, that when the king heard these words",
+    "KING RICHARD:\nWhat say you?",
+    "The Lord said unto Moses, Speak",
+    "Blessed"};
+
+class ParallelTexts : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Caches, ParallelTexts,
+                         testing::Values(DType::kF32, DType::kF16, DType::kQ8_0),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
+
+// Texts of different lengths end at different times, and waiting prompts take their places.
+TEST_P(ParallelTexts, AreEachWhatTheyAreAlone) {
+  LanguageModelOptions options;
+  options.context = 48;
+  options.max_tokens = 7;  // prompts go through in parts, beside tokens of other texts
+  options.cache_dtype = GetParam();
+  options.threads = 2;
+  GenerateOptions generate;
+  generate.seed = 11;
+  generate.max_new_tokens = 14;
+  generate.stop = {"the"};
+  std::vector<GenerateResult> alone;
+  LanguageModel single = LanguageModel::load(kDemo, options);
+  for (const std::string& prompt : kPrompts) alone.push_back(single.generate(prompt, generate));
+  for (const int64_t parallel : {1, 2, 4}) {
+    options.parallel = parallel;
+    LanguageModel model = LanguageModel::load(kDemo, options);
+    std::vector<size_t> finished;
+    const auto all = model.generate_all(kPrompts, generate, [&](size_t index, const auto& result) {
+      finished.push_back(index);
+      EXPECT_EQ(result.tokens, alone[index].tokens);
+    });
+    ASSERT_EQ(all.size(), kPrompts.size());
+    EXPECT_THAT(finished, testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5));
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i].tokens, alone[i].tokens) << "prompt " << i << ", " << parallel << " at once";
+      EXPECT_EQ(all[i].text, alone[i].text);
+      EXPECT_EQ(all[i].stop_reason, alone[i].stop_reason);
+      EXPECT_EQ(all[i].prompt_tokens, alone[i].prompt_tokens);
+    }
+  }
+}
+
+TEST(SeveralTexts, TakeARowOfCacheEach) {
+  LanguageModelOptions options;
+  options.context = 64;
+  const auto state_bytes = [&](int64_t parallel) {
+    options.parallel = parallel;
+    return LanguageModel::plan(kDemo, options).segment("state").size_bytes;
+  };
+  EXPECT_EQ(state_bytes(5), 5 * state_bytes(1));
+  options.parallel = 0;
+  EXPECT_THROW(LanguageModel::plan(kDemo, options), Error);
+  options.parallel = 2;
+  options.all_logits = true;
+  EXPECT_THROW(LanguageModel::plan(kDemo, options), Error);
+}
+
+TEST(SeveralTexts, NameThePromptThatDoesNotFit) {
+  LanguageModelOptions options;
+  options.context = 6;
+  options.parallel = 2;
+  LanguageModel model = LanguageModel::load(kDemo, options);
+  try {
+    model.generate_all(kPrompts);
+    FAIL() << "nothing is thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+    EXPECT_THAT(error.what(), testing::HasSubstr("prompt 3"));
+  }
+}
+
+TEST(SeveralTexts, StopTogetherWhenTheyAreCancelled) {
+  LanguageModelOptions options;
+  options.context = 64;
+  options.parallel = 2;
+  LanguageModel model = LanguageModel::load(kDemo, options);
+  const std::atomic<bool> cancel = true;
+  GenerateOptions generate;
+  generate.cancel = &cancel;
+  for (const GenerateResult& result : model.generate_all(kPrompts, generate)) {
+    EXPECT_EQ(result.stop_reason, StopReason::kCancelled);
+    EXPECT_TRUE(result.tokens.empty());
+  }
+}
+
+// By hand: what is kept runs again from the start of an empty cache, and the text goes on.
+TEST(RollingContext, GoesOnFromTheFirstTokensAndTheNewerHalf) {
+  LanguageModelOptions options;
+  options.context = 20;
+  options.max_tokens = 6;
+  LanguageModel model = LanguageModel::load(kDemo, options);
+  GenerateOptions generate;
+  generate.temperature = 0;
+  generate.max_new_tokens = 50;
+  GenerateResult stopped = model.generate("In the beginning", generate);
+  EXPECT_EQ(stopped.stop_reason, StopReason::kContextFull);
+  for (const int64_t keep : {0, 3}) {
+    generate.rolling_keep = keep;
+    const GenerateResult rolled = model.generate("In the beginning", generate);
+    EXPECT_EQ(rolled.tokens.size(), 50);
+
+    std::vector<int32_t> past = model.tokenize("In the beginning"), written;
+    LanguageModel other = LanguageModel::load(kDemo, options);
+    std::span<const float> logits = other.evaluate(past);
+    while (written.size() < 50) {
+      written.push_back(find_argmax(logits));
+      if (past.size() == 20) {
+        const auto dropped = (20 - keep + 1) / 2;
+        past.erase(past.begin() + keep, past.begin() + keep + dropped);
+        other.reset();
+        other.evaluate(past);
+      }
+      past.push_back(written.back());
+      logits = other.evaluate(std::span(&past.back(), 1));
+    }
+    EXPECT_EQ(rolled.tokens, written) << "keeping " << keep;
+    options.parallel = 2;
+    LanguageModel parallel = LanguageModel::load(kDemo, options);
+    const std::string prompts[] = {"In the beginning", "O"};
+    EXPECT_EQ(parallel.generate_all(prompts, generate)[0].tokens, written);
+    options.parallel = 1;
+  }
+  generate.rolling_keep = 19;
+  EXPECT_THROW(model.generate("In the beginning", generate), Error);
 }
 
 // On the float path, so that the cache alone makes the difference.

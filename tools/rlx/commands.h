@@ -16,6 +16,7 @@ struct ModelOptions {
   std::string model;
   int64_t context = 0;
   int64_t max_tokens = 512;
+  int64_t parallel = 1;
   int threads = 0;
   std::string cache_type;  // empty: f16 for text, f32 for tensors
   std::string rope_type = "f32";
@@ -34,6 +35,7 @@ struct RunOptions {
   bool echo = false;
   bool has_seed = false;
   GenerateOptions generate;
+  std::string prompts;               // a file with a prompt a line
   std::vector<std::string> inputs;   // NAME=FILE.npy
   std::vector<std::string> outputs;  // NAME=FILE.npy
 };
@@ -75,6 +77,18 @@ struct BenchOptions {
   std::string json, trace;  // files to write
 };
 
+struct EmbedOptions {
+  std::string model;
+  std::vector<std::string> texts;
+  std::string file;    // with a text a line
+  std::string output;  // .npy; empty: JSON to stdout
+  int64_t max_tokens = 0;
+  int64_t max_batch = 8;
+  int threads = 0;
+  std::string activations = "int8";
+  bool truncate = false;
+};
+
 struct TokenizeOptions {
   std::string model;
   std::string text;
@@ -86,6 +100,9 @@ struct TokenizeOptions {
 int run(const RunOptions& options);
 // The part of run that takes tensors instead of text.
 int run_tensors(const RunOptions& options);
+// The part of run that takes many prompts.
+int run_prompts(const RunOptions& options);
+int embed(const EmbedOptions& options);
 int inspect(const InspectOptions& options);
 int plan(const PlanOptions& options);
 int tokenize(const TokenizeOptions& options);
@@ -110,6 +127,10 @@ bool parse_logit_bias(const std::string& text, LogitBias& bias);
 // Writes the whole text to the file, or nothing: to another name first, which is then renamed.
 // Throws kIo.
 void write_file(const std::string& path, std::string_view text);
+
+// The lines of a file, or with "-" of stdin; empty ones are left out. Throws kIo, kNotFound, and
+// kCancelled as read_stdin does.
+std::vector<std::string> read_lines(const std::string& path);
 
 // All of stdin. Throws kIo, and kCancelled when Ctrl-C came first.
 std::string read_stdin();

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "commands.h"
 #include "rlx/budget.h"
 
@@ -35,6 +36,7 @@ LanguageModelOptions make_load_options(const ModelOptions& options, DType defaul
   LanguageModelOptions load;
   load.context = options.context;
   load.max_tokens = options.max_tokens;
+  load.parallel = options.parallel;
   load.threads = options.threads;
   load.quantize_activations = options.activations == "int8";
   load.cache_dtype =
@@ -100,6 +102,25 @@ void write_file(const std::string& path, std::string_view text) {
   const int cause = errno;
   std::remove(temporary.c_str());
   throw_error(ErrorCode::kIo, "Cannot write the file '{}': {}.", path, std::strerror(cause));
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    text = read_stdin();
+  } else {
+    const MappedFile file(path);
+    text.assign(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  }
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) lines.push_back(std::move(line));
+    begin = end + 1;
+  }
+  return lines;
 }
 
 std::string read_stdin() {

@@ -53,6 +53,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::NonNegativeNumber);
   add_batch_option(command, options);
   command
+      .add_option("--parallel", options.parallel,
+                  "Texts at once, each with its own rows in the cache; see run --prompts")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command
       .add_option("-t,--threads", options.threads,
                   "Threads (default: as many as this process may use)")
       ->check(CLI::Range(1, 1024));
@@ -172,7 +177,17 @@ std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& option
       command.add_option("-p,--prompt", options.prompt,
                          "The text to go on from; '-' reads it from stdin"),
       command.add_flag("--echo", options.echo, "Print the prompt before the text"),
+      command.add_option(
+          "--prompts", options.prompts,
+          "A file with a prompt a line ('-': stdin): prints a line of JSON for each, "
+          "--parallel of them at once"),
+      command
+          .add_option("--rolling", options.generate.rolling_keep,
+                      "When the context is full, keep its first K tokens and the newer half of the "
+                      "others and go on (default: stop)")
+          ->check(CLI::NonNegativeNumber),
   };
+  all[2]->excludes(all[0])->excludes(all[1]);
   for (CLI::Option* option : add_stop_options(command, options.generate)) all.push_back(option);
   for (CLI::Option* option : add_sampling_options(command, options.generate)) {
     all.push_back(option);
@@ -205,6 +220,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       "  rlx run model.gguf -p \"In the beginning\" -n 64\n"
       "  rlx run model.gguf -p \"In the beginning\" --temp 0 --echo\n"
       "  rlx run model.gguf -p \"Q: Why?\\nA:\" --stop \"Q:\" --max-time 10\n"
+      "  rlx run model.gguf --prompts questions.txt --parallel 8 > answers.jsonl\n"
       "  cat question.txt | rlx run model.gguf -p - -n -1 > answer.txt\n"
       "  rlx run model-folder --input input_ids=ids.npy --output logits=logits.npy\n");
   command->parse_complete_callback([&options, command] {
@@ -284,6 +300,40 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       "  rlx plan model.gguf --diff plan.json --fail-if-grows\n"
       "  rlx plan intervals.csv --plan-effort 2000000\n"
       "  rlx plan intervals.csv --time 5 --out placed.csv\n");
+}
+
+void add_embed(CLI::App& app, EmbedOptions& options) {
+  CLI::App* command = app.add_subcommand("embed", "Turn texts into vectors with an encoder");
+  command->add_option("MODEL", options.model, "A .gguf file, or a folder with config.json")
+      ->required();
+  command->add_option("TEXT", options.texts, "The texts");
+  command->add_option("-f,--file", options.file, "A file with a text a line; '-' reads stdin");
+  command->add_option("-o,--output", options.output,
+                      "Write the vectors as a .npy file [texts, dimensions], f32 (default: JSON)");
+  command
+      ->add_option("-c,--context", options.max_tokens,
+                   "Most tokens of a text (default: what the model is made for)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--truncate", options.truncate,
+                    "Cut texts that are too long (default: they are an error)");
+  command->add_option("-b,--batch", options.max_batch, "Most texts of one run")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command
+      ->add_option("-t,--threads", options.threads,
+                   "Threads (default: as many as this process may use)")
+      ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--activations", options.activations,
+                   "How packed weights are multiplied: 'int8' quantises the activations, 'float' "
+                   "does not")
+      ->check(CLI::IsMember({"int8", "float"}))
+      ->capture_default_str();
+  command->footer(
+      "Pooling and scaling are those that the model's files ask for.\n\n"
+      "Examples:\n"
+      "  rlx embed minilm \"How old are you?\" \"What is your age?\"\n"
+      "  rlx embed minilm --file sentences.txt --output vectors.npy\n");
 }
 
 void add_tokenize(CLI::App& app, TokenizeOptions& options) {
@@ -379,9 +429,10 @@ int show_help(CLI::App& app, const std::string& topic) {
 }
 
 void check_run(const RunOptions& options) {
-  if (options.has_prompt || !options.inputs.empty()) return;
+  if (options.has_prompt || !options.prompts.empty() || !options.inputs.empty()) return;
   throw UsageError(
-      "'run' needs a prompt (-p TEXT, or -p - for stdin), or tensors (--input NAME=FILE.npy).");
+      "'run' needs a prompt (-p TEXT, or -p - for stdin), prompts (--prompts FILE), or tensors "
+      "(--input NAME=FILE.npy).");
 }
 
 int main_checked(int argc, char** argv) {
@@ -400,12 +451,14 @@ int main_checked(int argc, char** argv) {
   PlanOptions plan_options;
   TokenizeOptions tokenize_options;
   BenchOptions bench_options;
+  EmbedOptions embed_options;
   std::string topic;
   add_run(app, run_options);
   add_inspect(app, inspect_options);
   add_plan(app, plan_options);
   add_tokenize(app, tokenize_options);
   add_bench(app, bench_options);
+  add_embed(app, embed_options);
   app.add_subcommand("help", "Show this, or the help of a command")
       ->add_option("COMMAND", topic, "The command");
   for (CLI::App* command : app.get_subcommands(nullptr)) command->allow_extras();
@@ -439,6 +492,7 @@ int main_checked(int argc, char** argv) {
   if (command->get_name() == "plan") return plan(plan_options);
   if (command->get_name() == "tokenize") return tokenize(tokenize_options);
   if (command->get_name() == "bench") return bench(bench_options);
+  if (command->get_name() == "embed") return embed(embed_options);
   check_run(run_options);
   return run(run_options);
 }

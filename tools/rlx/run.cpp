@@ -103,7 +103,10 @@ int run_text(const RunOptions& options) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  return options.inputs.empty() ? run_text(options) : run_tensors(options);
+  if (!options.inputs.empty()) return run_tensors(options);
+  if (options.prompts.empty()) return run_text(options);
+  stop_on_interrupt();
+  return run_prompts(options);
 }
 
 }  // namespace rlx::cli

@@ -74,6 +74,24 @@ void check_token_ids(const NpyArray& array, int64_t vocab_size) {
   }
 }
 
+// An encoder's inputs that mean nothing special when they are absent: every token counts, and all
+// are of the first segment.
+void add_default_inputs(const Program& program, Arrays& arrays) {
+  const NpyArray& ids = arrays.at("input_ids");
+  for (const auto& [name, value] : {std::pair{"attention_mask", 1}, {"token_type_ids", 0}}) {
+    const bool is_known = std::any_of(program.inputs.begin(), program.inputs.end(),
+                                      [&](const NamedValue& input) { return input.name == name; });
+    if (!is_known || arrays.contains(name)) continue;
+    NpyArray array;
+    array.dtype = DType::kI64;
+    array.shape = ids.shape;
+    const std::vector<int64_t> values(ids.data.size() / bytes_per_block(ids.dtype), value);
+    const auto bytes = std::as_bytes(std::span(values));
+    array.data.assign(bytes.begin(), bytes.end());
+    arrays.emplace(name, std::move(array));
+  }
+}
+
 void check_names(const Program& program, const Arrays& arrays) {
   for (const auto& [name, array] : arrays) find_input(program, name);
   for (const NamedValue& input : program.inputs) {
@@ -165,10 +183,11 @@ int run_tensors(const RunOptions& options) {
   const Clock::time_point start = Clock::now();
   std::vector<NamedFile> outputs;
   for (const std::string& text : options.outputs) outputs.push_back(split_named_file(text));
-  const Arrays arrays = read_inputs(options.inputs);
+  Arrays arrays = read_inputs(options.inputs);
   const NpyArray& ids = find_token_ids(arrays);
   const CompiledModel model = compile_for(options, ids, outputs);
   const Program& program = *model.program;
+  add_default_inputs(program, arrays);
   check_names(program, arrays);
   const std::vector<int64_t> extents = find_extents(program, arrays);
   std::vector<int> indices;
