@@ -21,7 +21,7 @@ from files import read_npy, write_npy, write_sparse_gguf
 RLX = ""
 MODEL = "models/demo/demo-Q8_0.gguf"
 FOLDER = "tests/data/small/llama"
-COMMANDS = ("run", "inspect", "plan", "tokenize", "bench")
+COMMANDS = ("run", "inspect", "plan", "tokenize", "bench", "embed")
 BOS = 2046
 VOCAB = 2048
 CONTEXT = 1024

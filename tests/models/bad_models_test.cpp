@@ -9,6 +9,7 @@
 
 #include "api/compiled_model.h"
 #include "base/error.h"
+#include "gguf_writer.h"
 #include "model_runner.h"
 #include "rlx/language_model.h"
 #include "safetensors_writer.h"
@@ -166,7 +167,38 @@ TEST_F(BadModels, NameWhatAConfigurationAsksForThatIsNotSupported) {
   expect_config_error(
       "gemma3", [](json& config) { config["layer_types"][1] = "chunked_attention"; },
       "Layer 1 is of the type 'chunked_attention'");
+  expect_config_error(
+      "llama",
+      [](json& config) {
+        config["quantization_config"] = {{"quant_method", "gptq"}};
+      },
+      "The weights are quantised by the method 'gptq', which is not supported.");
   EXPECT_EQ(code_, ErrorCode::kUnsupported);
+}
+
+TEST_F(BadModels, NameWhatAGgufFileAsksForThatIsNotSupported) {
+  const auto expect_refusal = [&](const std::function<void(GgufWriter&)>& add,
+                                  const std::string& message) {
+    GgufWriter writer;
+    writer.add("general.architecture", "llama");
+    add(writer);
+    write_file(folder_.path("bad.gguf"), writer.finish());
+    EXPECT_THAT(find_message("bad.gguf"), AllOf(HasSubstr("bad.gguf"), HasSubstr(message)));
+    EXPECT_EQ(code_, ErrorCode::kUnsupported);
+  };
+  expect_refusal([](GgufWriter& file) { file.add("llama.logit_scale", 0.5f); },
+                 "The key 'llama.logit_scale' is 0.5, but only 1 is supported.");
+  expect_refusal([](GgufWriter& file) { file.add("llama.expert_count", uint32_t{8}); },
+                 "The model has 8 experts, but the architecture 'llama' is supported without.");
+  expect_refusal([](GgufWriter& file) { file.add("llama.expert_shared_count", uint32_t{1}); },
+                 "The key 'llama.expert_shared_count' is 1, but only 0 is supported.");
+  expect_refusal([](GgufWriter& file) { file.add("llama.final_logit_softcapping", 30.0f); },
+                 "Soft caps of logits are not supported with the architecture 'llama'.");
+}
+
+TEST_F(BadModels, NameABiasThatTheConfigurationPromises) {
+  make("llama", [](json& config) { config["mlp_bias"] = true; });
+  EXPECT_THAT(find_message(), HasSubstr("'model.layers.0.mlp.gate_proj.bias' is missing"));
 }
 
 TEST_F(BadModels, NameARopeParameterThatIsMissingOrImpossible) {

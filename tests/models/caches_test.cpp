@@ -148,6 +148,27 @@ TEST_P(SlidingWindows, TakeAsManyBytesForALongContextAsForAShortOne) {
               testing::HasSubstr("which with the token batch takes no less"));
 }
 
+// The window of Qwen3 MoE holds for all layers, that of Qwen3 from max_window_layers on.
+TEST(QwenWindows, HoldForTheLayersThatTheReferenceHas) {
+  for (const auto& [family, rings] : {std::pair{"qwen3_moe", 2}, {"qwen3", 1}}) {
+    TemporaryFolder folder;
+    copy_model(family, folder, "\"use_sliding_window\": false",
+               "\"use_sliding_window\": true, \"max_window_layers\": 1, \"sliding_window\": 5");
+    std::string config = read_file(folder.path("config.json"));
+    for (const char* other :
+         {"\"max_window_layers\": 28", "\"sliding_window\": null", "\"layer_types\""}) {
+      const size_t at = config.rfind(other);
+      if (at != std::string::npos) config.replace(at, 2, "\"_");
+    }
+    write_file(folder.path("config.json"), config);
+    LanguageModelOptions options = exact_options();
+    options.max_tokens = 4;
+    EXPECT_THAT(LanguageModel::plan(folder.path(), options).state_description,
+                testing::HasSubstr(std::to_string(rings) + " layers x 8 rows of a sliding window"))
+        << family;
+  }
+}
+
 // The program for several texts reads one text as the program for one does.
 TEST_P(SlidingWindows, GiveTheSameBitsInAProgramForSeveralTexts) {
   const std::vector<int32_t> tokens = make_tokens(90);

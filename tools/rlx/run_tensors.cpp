@@ -168,6 +168,8 @@ CompiledModel compile_for(const RunOptions& options, const NpyArray& ids,
   };
   LanguageModelOptions load = make_load_options(options.model, DType::kF32);
   load.max_tokens = bound(1);
+  // One run from the start needs no more; longrope then turns as for a text of this length.
+  if (load.context == 0) load.context = load.max_tokens;
   GraphOptions graph = make_graph_options(load);
   graph.max_batch = bound(0);
   graph.all_logits = true;
