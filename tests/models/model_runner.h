@@ -48,7 +48,8 @@ struct RunOptions {
 };
 
 // Compiles the model and runs it once: symbols take their values from the inputs' shapes, `past` is
-// 0. An input that is not given is zeros. The graph options' max_tokens and max_batch are set from them.
+// 0. An input that is not given is zeros. The graph options' max_tokens and max_batch are set from
+// them.
 std::map<std::string, FloatTensor> run_model(const std::string& path,
                                              const std::map<std::string, IntTensor>& inputs,
                                              const RunOptions& options);
