@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,10 @@ struct PlanLever {
 };
 
 struct BudgetRequest {
-  int64_t budget_bytes = 0;      // for weights, state, io and work together
-  int64_t least_context = 0;     // shorten the context down to this; 0: keep it
-  bool allow_cache_f16 = false;  // keep caches in f16 where f32 was asked for
+  int64_t budget_bytes = 0;   // for weights, state, io and work together
+  int64_t least_context = 0;  // shorten the context down to this; 0: keep it
+  // Caches may become as narrow as this, f16 or q8_0; none: they keep their dtype.
+  std::optional<DType> least_cache_dtype;
 };
 
 struct BudgetFit {

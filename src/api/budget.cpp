@@ -37,6 +37,14 @@ class PlanTrials {
   LanguageModelOptions options_;
 };
 
+// What a cache may be narrowed to, the widest first.
+constexpr DType kNarrowCaches[] = {DType::kF16, DType::kQ8_0};
+
+double bits_per_element(DType dtype) {
+  return 8.0 * static_cast<double>(bytes_per_block(dtype)) /
+         static_cast<double>(elements_per_block(dtype));
+}
+
 // Smaller token batches, each a quarter of the one before, down to one token.
 std::vector<int64_t> list_batches(int64_t batch) {
   std::vector<int64_t> batches;
@@ -70,10 +78,13 @@ BudgetFit fit_to_budget(const std::string& path, const LanguageModelOptions& opt
     next.max_tokens = batch;
     take(next, fmt::format("token batch {} -> {}", fit.options.max_tokens, batch));
   }
-  if (!fits() && request.allow_cache_f16 && fit.options.cache_dtype == DType::kF32) {
+  for (DType dtype : kNarrowCaches) {
+    if (fits() || !request.least_cache_dtype) break;
+    if (bits_per_element(dtype) < bits_per_element(*request.least_cache_dtype)) break;
+    if (bits_per_element(dtype) >= bits_per_element(fit.options.cache_dtype)) continue;
     LanguageModelOptions next = fit.options;
-    next.cache_dtype = DType::kF16;
-    take(next, "cache f32 -> f16");
+    next.cache_dtype = dtype;
+    take(next, fmt::format("cache {} -> {}", to_string(fit.options.cache_dtype), to_string(dtype)));
   }
   if (!fits() && request.least_context > 0 && request.least_context < fit.options.context) {
     // The longest context that fits; a plan only grows with it.
@@ -122,7 +133,7 @@ std::vector<PlanLever> list_plan_levers(const std::string& path,
     changed.context = context;
     try_lever(fmt::format("context {} -> {}", trials.options().context, context), changed, true);
   }
-  for (DType dtype : {DType::kF16, DType::kQ8_0}) {
+  for (DType dtype : kNarrowCaches) {
     if (dtype == options.cache_dtype) continue;
     LanguageModelOptions changed = trials.options();
     changed.cache_dtype = dtype;

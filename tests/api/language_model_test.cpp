@@ -15,6 +15,7 @@
 
 namespace {
 
+using rlx::DType;
 using rlx::Error;
 using rlx::ErrorCode;
 using rlx::GenerateOptions;
@@ -552,6 +553,34 @@ TEST(Rewind, GoesBackToWhatWasReadBefore) {
 
 TEST(Version, HasThreeNumbers) {
   EXPECT_THAT(rlx::version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+TEST(Budget, TakesWhatKeepsResultsFirstAndThenOnlyWhatIsAllowed) {
+  const rlx::LanguageModelOptions options{.context = 512, .max_tokens = 64};
+  const auto bytes_with = [&](int64_t context, int64_t batch, DType cache) {
+    return rlx::total_bytes(rlx::LanguageModel::plan(
+        kDemo, {.context = context, .max_tokens = batch, .cache_dtype = cache}));
+  };
+  const auto fit = [&](rlx::BudgetRequest request) {
+    return rlx::fit_to_budget(kDemo, options, request).options;
+  };
+  const int64_t whole = bytes_with(512, 64, DType::kF16);
+  EXPECT_EQ(fit({.budget_bytes = whole}).max_tokens, 64);
+  EXPECT_EQ(fit({.budget_bytes = whole - 1}).max_tokens, 16);
+
+  const int64_t least_batch = bytes_with(512, 1, DType::kF16);
+  expect_error(ErrorCode::kOutOfMemory, "smallest budget that works",
+               [&] { fit({.budget_bytes = least_batch - 1}); });
+  rlx::LanguageModelOptions narrow =
+      fit({.budget_bytes = least_batch - 1, .least_cache_dtype = DType::kQ8_0});
+  EXPECT_EQ(narrow.cache_dtype, DType::kQ8_0);
+  EXPECT_EQ(narrow.context, 512);
+  const rlx::LanguageModelOptions shorter =
+      fit({.budget_bytes = least_batch - 1, .least_context = 64});
+  EXPECT_EQ(shorter.cache_dtype, DType::kF16);
+  EXPECT_LT(shorter.context, 512);
+  EXPECT_LE(bytes_with(shorter.context, 1, DType::kF16), least_batch - 1);
+  EXPECT_GT(bytes_with(shorter.context + 1, 1, DType::kF16), least_batch - 1);
 }
 
 TEST(Blocks, HoldWholeValues) {

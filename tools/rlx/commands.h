@@ -22,10 +22,11 @@ struct ModelOptions {
   std::string rope_type = "f32";
   std::string activations = "int8";  // or "float"
   std::string device = "cpu";
-  std::string budget;          // bytes, such as "2GiB"; empty: none
-  bool poison = false;         // check every step of every run
-  std::string max_allocation;  // bytes, such as "128MiB"; empty: unlimited
-  int64_t least_context = 0;   // a budget may shorten the context down to this; 0: keep it
+  std::string budget;            // bytes, such as "2GiB"; empty: none
+  bool poison = false;           // check every step of every run
+  std::string max_allocation;    // bytes, such as "128MiB"; empty: unlimited
+  std::string least_cache_type;  // a budget may narrow caches down to this; empty: keep the type
+  int64_t least_context = 0;     // a budget may shorten the context down to this; 0: keep it
 };
 
 struct RunOptions {

@@ -88,7 +88,11 @@ LanguageModelOptions fit_budget(const ModelOptions& options, const LanguageModel
   if (options.budget.empty()) return load;
   const BudgetFit fit = fit_to_budget(
       options.model, load,
-      {.budget_bytes = parse_bytes(options.budget), .least_context = options.least_context});
+      {.budget_bytes = parse_bytes(options.budget),
+       .least_context = options.least_context,
+       .least_cache_dtype = options.least_cache_type.empty()
+                                ? std::nullopt
+                                : std::optional(find_dtype(options.least_cache_type))});
   for (const std::string& taken : fit.taken) fmt::print(stderr, "budget    {}\n", taken);
   return fit.options;
 }

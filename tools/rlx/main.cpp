@@ -76,6 +76,11 @@ void add_budget_options(CLI::App& command, ModelOptions& options) {
                   "Let the budget also shorten the context, down to this")
       ->check(CLI::PositiveNumber)
       ->needs(budget);
+  command
+      .add_option("--least-cache-type", options.least_cache_type,
+                  "Let the budget also narrow the key/value cache, down to this")
+      ->check(CLI::IsMember({"f16", "q8_0"}))
+      ->needs(budget);
   command.add_option("--max-allocation", options.max_allocation,
                      "Plan as for a device whose largest allocation this is (128MiB): no value "
                      "crosses from one block to the next");
