@@ -222,10 +222,13 @@ bool remove_residents(Part& part, std::vector<int64_t>& offsets) {
 }  // namespace
 
 std::vector<int64_t> find_section_totals(const Part& part) {
-  std::vector<int64_t> totals(part.num_sections, 0);
+  std::vector<int64_t> totals(part.num_sections + 1, 0);
   for (const Slab& slab : part.slabs) {
-    for (int32_t s = slab.first; s < slab.last; ++s) totals[s] += slab.high - slab.low;
+    totals[slab.first] += slab.high - slab.low;
+    totals[slab.last] -= slab.high - slab.low;
   }
+  totals.pop_back();
+  std::partial_sum(totals.begin(), totals.end(), totals.begin());
   return totals;
 }
 

@@ -189,6 +189,18 @@ class BruteForce {
   std::vector<size_t> order_;
 };
 
+inline std::string describe(const Problem& problem) {
+  std::string text;
+  for (const Unit& unit : problem.units) {
+    text += fmt::format("\n  size {} alignment {} pin {}:", unit.size_bytes, unit.alignment,
+                        unit.pinned_offset);
+    for (const Piece& piece : unit.pieces) {
+      text += fmt::format(" [{}, {}) x [{}, {})", piece.start, piece.end, piece.low, piece.high);
+    }
+  }
+  return text;
+}
+
 // Plans one random problem of up to eight units with full effort and with little, checks both
 // plans, and compares with the least height. Returns an empty text, or what is wrong.
 inline std::string run_fuzz_round(Random& random, bool& is_above_bound) {
@@ -220,25 +232,17 @@ inline std::string run_fuzz_round(Random& random, bool& is_above_bound) {
   const int64_t least = BruteForce(problem).find_least_height(placement.height_bytes);
   is_above_bound = least > find_lower_bound(problem).bytes;
   if (least < placement.height_bytes) {
-    std::string text =
-        fmt::format("The plan has {} bytes, but {} are possible ({}, bound {}).",
-                    placement.height_bytes, least, placement.method, placement.lower_bound_bytes);
-    for (const Unit& unit : problem.units) {
-      text += fmt::format("\n  size {} alignment {} pin {}:", unit.size_bytes, unit.alignment,
-                          unit.pinned_offset);
-      for (const Piece& piece : unit.pieces) {
-        text += fmt::format(" [{}, {}) x [{}, {})", piece.start, piece.end, piece.low, piece.high);
-      }
-    }
-    return text;
+    return fmt::format("The plan has {} bytes, but {} are possible ({}, bound {}).{}",
+                       placement.height_bytes, least, placement.method, placement.lower_bound_bytes,
+                       describe(problem));
   }
   if (!placement.optimal) {
-    return fmt::format("The plan of {} bytes is the least, but only {} are proven.", least,
-                       placement.lower_bound_bytes);
+    return fmt::format("The plan of {} bytes is the least, but only {} are proven.{}", least,
+                       placement.lower_bound_bytes, describe(problem));
   }
   if (quick.lower_bound_bytes > least) {
-    return fmt::format("With {} nodes {} bytes are called a bound, but {} are possible.",
-                       little.effort_nodes, quick.lower_bound_bytes, least);
+    return fmt::format("With {} nodes {} bytes are called a bound, but {} are possible.{}",
+                       little.effort_nodes, quick.lower_bound_bytes, least, describe(problem));
   }
   return "";
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -138,8 +137,8 @@ PartPlan place_by_rules(const Part& part, int64_t goal) {
   if (!has_pins(part)) {
     Skyline skyline(part);
     for (RuleOrder order : kRuleOrders) {
-      if (skyline.place(make_order(part, peak_totals, order), goal - part.base,
-                        best.height - part.base)) {
+      const int64_t limit = best.offsets.empty() ? Skyline::kNoLimit : best.height - part.base;
+      if (skyline.place(make_order(part, peak_totals, order), Skyline::kNoLimit, limit)) {
         keep(skyline.offsets(), "skyline");
       }
       if (best.height <= goal) return best;
@@ -156,37 +155,26 @@ PartPlan place_by_rules(const Part& part, int64_t goal) {
 
 namespace {
 
-// Moves the items that caused faults halfway to the front of `order`. Returns whether there were
-// any.
-bool move_culprits(const Part& part, const Skyline& skyline, std::vector<int32_t>& order) {
-  struct Ranked {
-    int32_t item;
-    size_t rank;
-  };
-  std::vector<Ranked> culprits, others, moved;
-  for (size_t rank = 0; rank < order.size(); ++rank) {
-    const Item& item = part.items[order[rank]];
-    const int32_t turn = skyline.turns()[order[rank]];
-    const bool is_culprit = std::any_of(
-        skyline.faults().begin(), skyline.faults().end(), [&](const Skyline::Fault& fault) {
-          return turn >= fault.num_placed && item.first <= fault.section &&
-                 fault.section < item.last;
-        });
-    if (is_culprit) {
-      culprits.push_back({order[rank], rank / 2});
-    } else {
-      others.push_back({order[rank], rank});
-    }
-  }
-  // Culprits first where ranks are equal.
-  std::merge(culprits.begin(), culprits.end(), others.begin(), others.end(),
-             std::back_inserter(moved),
-             [](const Ranked& a, const Ranked& b) { return a.rank < b.rank; });
-  for (size_t rank = 0; rank < order.size(); ++rank) order[rank] = moved[rank].item;
-  return !culprits.empty();
+// Whether an item was still unplaced when a section that it lives in came over the goal.
+bool is_culprit(const Part& part, const Skyline& skyline, int32_t index) {
+  const Item& item = part.items[index];
+  const int32_t turn = skyline.turns()[index];
+  return std::any_of(
+      skyline.faults().begin(), skyline.faults().end(), [&](const Skyline::Fault& fault) {
+        return turn >= fault.num_placed && item.first <= fault.section && fault.section < item.last;
+      });
 }
 
 }  // namespace
+
+std::vector<std::vector<int32_t>> make_learning_orders(const Part& part) {
+  const std::vector<int64_t> peak_totals = find_peak_totals(part);
+  std::vector<std::vector<int32_t>> orders;
+  for (RuleOrder kind : {RuleOrder::kTwa, RuleOrder::kWidth, RuleOrder::kTaw, RuleOrder::kArea}) {
+    orders.push_back(make_order(part, peak_totals, kind));
+  }
+  return orders;
+}
 
 void improve_by_learning(const Part& part, int64_t goal, Effort& effort, PartPlan& plan) {
   if (has_pins(part)) return;
@@ -205,7 +193,7 @@ void improve_by_learning(const Part& part, int64_t goal, Effort& effort, PartPla
         if (height < plan.height) plan = {skyline.offsets(), height, "skyline, learned"};
         if (plan.height <= goal) return;
       }
-      if (!move_culprits(part, skyline, order)) break;
+      if (!move_forward(order, [&](int32_t i) { return is_culprit(part, skyline, i); })) break;
     }
   }
 }

@@ -157,7 +157,8 @@ bool Skyline::place(std::span<const int32_t> order, int64_t goal, int64_t limit)
   offsets_.assign(num_items, 0);
   turns_.assign(num_items, kUnplaced);
   faults_.clear();
-  heights_.assign(totals_);
+  const bool is_watched = goal < kNoLimit || limit < kNoLimit;
+  if (is_watched) heights_.assign(totals_);
   segments_.assign(part_.num_sections, {0, -1, 0});
   is_segment_.assign(part_.num_sections, 0);
   lowest_ = {};
@@ -176,6 +177,7 @@ bool Skyline::place(std::span<const int32_t> order, int64_t goal, int64_t limit)
     find_best(0, 0, num_items, valley, end, best);
     if (best == kNone) {
       const int64_t lost = segments_[raise(valley)].height - height;
+      if (!is_watched) continue;
       const SectionHeights::Highest highest = heights_.raise(valley, end, lost);
       if (highest.height > goal && faults_.size() < kMaxFaults) {
         faults_.push_back({highest.section, num_placed});

@@ -31,11 +31,14 @@ class Skyline {
     int32_t num_placed;  // items placed when it happened
   };
 
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
   // Keeps a reference to `part`. Precondition: no item is pinned.
   explicit Skyline(const Part& part);
 
   // Places all items and returns true, or returns false as soon as some section must reach `limit`.
-  // `order` names every item once. Heights are in blocks from the base of the part.
+  // `order` names every item once. Heights are in blocks from the base of the part; with kNoLimit
+  // for both, faults are not looked for, which is faster.
   bool place(std::span<const int32_t> order, int64_t goal, int64_t limit);
 
   // Of the last run: offsets in blocks from the base, complete if place() returned true; the first

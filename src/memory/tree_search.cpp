@@ -31,6 +31,7 @@ class TreeSearch::Engine {
 
   bool is_complete = true;
   int64_t num_nodes = 0;
+  std::vector<int64_t> blame;
 };
 
 namespace {
@@ -68,6 +69,7 @@ class EngineOf final : public TreeSearch::Engine {
   void compute_ranks(Range items);
   void sort_by_least(Range items);
   bool passes_section_bound(Range items);
+  void blame_items(Range counted, int32_t item, Blocks room);
   Range push_candidates(Range items);
   bool search(Range items);
   bool search_rest(Range items, int32_t placed);
@@ -174,6 +176,7 @@ template <typename Blocks>
 SearchResult EngineOf<Blocks>::run(const SearchOptions& options) {
   options_ = options;
   num_nodes = 0;
+  blame.assign(num_items_, 0);
   is_out_of_nodes_ = false;
   for (const Item& item : part_.items) {
     if (std::max<int64_t>(item.pin, 0) + item.size > options.cap) return SearchResult::kInfeasible;
@@ -197,7 +200,12 @@ SearchResult EngineOf<Blocks>::run(const SearchOptions& options) {
     for (int32_t s = first_[i]; s + 1 < last_[i]; ++s) ++crossing_[s];
   }
   const Range all{0, stack_.size()};
-  compute_ranks(all);
+  if (options.ranks.empty()) {
+    compute_ranks(all);
+  } else {
+    rank_.assign(options.ranks.begin(), options.ranks.end());
+    options_.reorders = false;
+  }
   if (search(all)) return SearchResult::kFound;
   return is_out_of_nodes_ || !is_complete ? SearchResult::kLimit : SearchResult::kInfeasible;
 }
@@ -292,9 +300,25 @@ bool EngineOf<Blocks>::passes_section_bound(Range items) {
         }
       }
     }
-    if (over < 0) return false;
+    if (over < 0) {
+      blame_items({i, items.end}, item, room);
+      return false;
+    }
   }
   return true;
+}
+
+// Blames what is counted in the fullest section of `item`, when more than `room` is.
+template <typename Blocks>
+void EngineOf<Blocks>::blame_items(Range counted, int32_t item, Blocks room) {
+  const auto begin = load_.begin() + first_[item], end = load_.begin() + last_[item];
+  const auto fullest = std::max_element(begin, end);
+  if (*fullest <= room) return;  // of several slabs: full where `item` is not
+  const int32_t section = static_cast<int32_t>(fullest - load_.begin());
+  for (size_t i = counted.begin; i < counted.end; ++i) {
+    const int32_t other = stack_[i];
+    if (first_[other] <= section && section < last_[other]) ++blame[other];
+  }
 }
 
 template <typename Blocks>
@@ -476,6 +500,7 @@ TreeSearch::TreeSearch(const Part& part) {
 TreeSearch::~TreeSearch() = default;
 bool TreeSearch::is_complete() const { return engine_->is_complete; }
 SearchResult TreeSearch::run(const SearchOptions& options) { return engine_->run(options); }
+const std::vector<int64_t>& TreeSearch::blame() const { return engine_->blame; }
 int64_t TreeSearch::num_nodes() const { return engine_->num_nodes; }
 std::vector<int64_t> TreeSearch::offsets() const { return engine_->offsets(); }
 

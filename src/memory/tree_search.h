@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "memory/normal_form.h"
@@ -41,6 +42,8 @@ struct SearchOptions {
   bool counts_steps = true;  // lifetimes in steps; otherwise in sections
   bool reorders = true;      // computes the order anew for each component
   uint64_t seed = 0;         // not 0: disturbs W and A, so that restarts differ
+  // Not empty: the rank of every item in the order, in place of all of the above.
+  std::span<const int32_t> ranks;
 };
 
 class TreeSearch {
@@ -59,6 +62,11 @@ class TreeSearch {
   // from the base of the part if it found any.
   int64_t num_nodes() const;
   std::vector<int64_t> offsets() const;
+
+  // Of the last run, per item: how often the section bound failed in a section over items that
+  // include it. These are the items that a section had no room for, which tells a later run what to
+  // place sooner.
+  const std::vector<int64_t>& blame() const;
 
   class Engine;
 
