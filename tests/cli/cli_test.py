@@ -236,6 +236,39 @@ class Text(RlxTest):
         self.assertRegex(err, r"generated +12 tokens")
         self.assertEqual(out, " of the reign of Jehoiakim the son of J\n")
 
+    def test_a_rolling_context_goes_on_when_it_is_full(self):
+        out, err = self.generate("-p", "In the beginning", "-c", "16", "-n", "40", "--temp", "0",
+                                 "--rolling", "4")
+        self.assertRegex(err, r"generated +40 tokens, .*stopped by: token limit")
+        error = self.fails(1, "run", MODEL, "-p", "In", "-c", "16", "--rolling", "15")
+        self.assertIn("at most 14 can stay", error)
+
+    def test_many_prompts_give_what_each_gives_alone(self):
+        prompts = ["In the beginning", "And it came to pass", "O", "The LORD said unto Moses"]
+        with open(self.path("prompts.txt"), "w") as file:
+            file.write("\n".join(prompts) + "\n\n")
+        options = ["-n", "12", "--seed", "3", "-c", "64"]
+        out, err = self.ok("run", MODEL, "--prompts", self.path("prompts.txt"), "--parallel", "3",
+                           *options)
+        results = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([result["prompt"] for result in results], prompts)
+        self.assertIn("4 prompts, 3 at once", err)
+        for result in results:
+            text, _ = self.generate("-p", result["prompt"], *options)
+            self.assertEqual(result["text"] + "\n", text)
+
+    def test_a_cache_of_every_type_writes_text(self):
+        for kind in ("f32", "f16", "bf16", "q8_0"):
+            out, _ = self.generate("-p", "In the beginning", "-n", "4", "--temp", "0",
+                                   "--cache-type", kind)
+            self.assertTrue(out.startswith(" of the"), out)
+            plan, _ = self.ok("plan", MODEL, "--cache-type", kind, "--parallel", "2")
+            self.assertIn(f"key/value cache, {kind}, 2 texts, 6 layers x 1,024 rows", plan)
+
+    def test_embedding_needs_an_encoder_and_a_text(self):
+        self.assertIn("is not an encoder", self.fails(1, "embed", FOLDER, "a text"))
+        self.assertIn("no text to embed", self.fails(1, "embed", FOLDER))
+
     def test_both_formats_write_text(self):
         out, _ = self.ok("run", "models/demo/demo-Q4_0.gguf", "-p", "In the", "-n", "4", "--temp", "0")
         self.assertGreater(len(out), 2)
