@@ -733,6 +733,109 @@ class Plan(RlxTest):
         self.assertLess(usage.ru_maxrss, 1 << 20)  # in KiB
 
 
+class PlanReports(RlxTest):
+    """What `rlx plan` says and writes besides its table."""
+
+    SMALL = (MODEL, "-c", "128", "-b", "16", "-t", "2")
+
+    def saved_plan(self, name, *arguments):
+        out, _ = self.ok("plan", *(arguments or self.SMALL), "--json")
+        with open(self.path(name), "w") as file:
+            file.write(out)
+        return self.path(name)
+
+    def test_why_lists_the_peak_and_levers_by_what_they_save(self):
+        out, _ = self.ok("plan", MODEL, "-c", "256", "--why")
+        self.assertIn("alive at step", out)
+        saved = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) B less", out)]
+        self.assertGreater(len(saved), 2)
+        self.assertEqual(saved, sorted(saved, reverse=True))
+        # A lever's figure is that of a plan made with it.
+        shorter = re.search(r"([\d,]+) B less: context 256 -> 128", out)
+        bytes_of = lambda context: json.loads(
+            self.ok("plan", MODEL, "-c", context, "--json")[0])["arena_bytes"]
+        self.assertEqual(int(shorter.group(1).replace(",", "")), bytes_of("256") - bytes_of("128"))
+
+    def test_top_adds_up_places_by_op_and_shape(self):
+        out, _ = self.ok("plan", *self.SMALL, "--top", "2")
+        self.assertEqual(len(re.findall(r"^ +[\d,]+ B +\d+ x \w+", out, re.MULTILINE)), 4)
+
+    def test_a_saved_plan_is_proven_again_and_a_broken_one_is_not(self):
+        path = self.saved_plan("plan.json")
+        out, _ = self.ok("plan", path, "--check")
+        self.assertIn("no two overlap", out)
+        with open(path) as file:
+            plan = json.load(file)
+        work = [slot for slot in plan["slots"] if slot["segment"] == "work"]
+        first, second = next((a, b) for a in work for b in work
+                             if a is not b and a["first_step"] <= b["last_step"]
+                             and b["first_step"] <= a["last_step"])
+        first["offset"] = second["offset"]
+        with open(path, "w") as file:
+            json.dump(plan, file)
+        self.assertIn("plan.json", self.fails(1, "plan", path, "--check"))
+
+    def test_a_difference_is_told_and_can_fail(self):
+        path = self.saved_plan("small.json")
+        out, _ = self.ok("plan", *self.SMALL, "--diff", path, "--fail-if-grows")
+        self.assertEqual(out, "no difference\n")
+        grown = self.call("plan", MODEL, "-c", "256", "-b", "16", "-t", "2", "--diff", path,
+                          "--fail-if-grows")
+        self.assertEqual(grown.returncode, 1)
+        self.assertIn(b"state", grown.stdout)
+        self.assertIn(b"more than", grown.stderr)
+
+    def test_pictures_are_whole_files_with_a_box_for_each_place(self):
+        import xml.etree.ElementTree
+        self.ok("plan", *self.SMALL, "--svg", self.path("p.svg"), "--html", self.path("p.html"))
+        places = len(json.loads(self.ok("plan", *self.SMALL, "--json")[0])["slots"])
+        svg = xml.etree.ElementTree.parse(self.path("p.svg")).getroot()
+        titles = svg.findall(".//{http://www.w3.org/2000/svg}title")
+        self.assertGreaterEqual(len(titles), places)
+        with open(self.path("p.html")) as file:
+            html = file.read()
+        self.assertIn("<svg", html)
+        self.assertNotRegex(html, r"(src|href)=\"http")
+
+    def test_a_budget_is_kept_or_the_smallest_is_named(self):
+        whole = json.loads(self.ok("plan", *self.SMALL, "--json")[0])
+        total = whole["segments"]["weights"]["bytes"] + whole["arena_bytes"]
+        _, err = self.ok("plan", *self.SMALL, "--budget", str(total))
+        self.assertEqual(err, "")
+        out, err = self.ok("plan", *self.SMALL, "--budget", str(total - 1), "--json")
+        self.assertIn("token batch 16 -> ", err)
+        plan = json.loads(out)
+        self.assertLess(plan["segments"]["weights"]["bytes"] + plan["arena_bytes"], total)
+        error = self.fails(1, "plan", *self.SMALL, "--budget", "1MiB")
+        smallest = re.search(r"the smallest budget that works is ([\d,]+) B", error)
+        self.ok("plan", *self.SMALL, "--budget", smallest.group(1).replace(",", ""))
+
+    def test_blocks_are_listed_and_a_value_that_fits_none_is_named(self):
+        out, _ = self.ok("plan", *self.SMALL, "--max-allocation", "256KiB", "--json")
+        blocks = json.loads(out)["blocks"]
+        self.assertGreater(len(blocks), 3)
+        self.assertLessEqual(max(block["bytes"] for block in blocks), 256 << 10)
+        self.assertIn("largest allocation",
+                      self.fails(1, "plan", *self.SMALL, "--max-allocation", "4KiB"))
+
+    def test_a_list_of_intervals_is_placed(self):
+        out, _ = self.ok("plan", "tests/data/memory/minimalloc.C.csv", "--capacity", "1048576",
+                         "--out", self.path("placed.csv"))
+        for word in ("height", "lower bound", "gap", "optimal", "seconds"):
+            self.assertIn(word, out)
+        with open(self.path("placed.csv")) as file:
+            rows = [line.strip().split(",") for line in file]
+        column = {name: i for i, name in enumerate(rows[0])}
+        values = [[int(row[column[name]]) for name in ("lower", "upper", "size", "offset")]
+                  for row in rows[1:]]
+        for i, (lower, upper, size, offset) in enumerate(values):
+            self.assertLessEqual(offset + size, 1048576)
+            for other_lower, other_upper, other_size, other_offset in values[:i]:
+                if lower < other_upper and other_lower < upper:
+                    self.assertTrue(offset + size <= other_offset
+                                    or other_offset + other_size <= offset)
+
+
 class BenchTest(RlxTest):
     def test_speed_memory_and_machine_are_reported_for_each_number_of_threads(self):
         json_file = self.path("bench.json")
