@@ -16,7 +16,7 @@ namespace {
 // bytes a second than four neighbouring columns.
 constexpr int64_t kDirectRows = 6;
 constexpr int64_t kStreams = 4;
-constexpr int64_t kRunColumns = 16;
+constexpr int64_t kRunColumns = 64;
 // Rows that are packed together and share an unpacked panel: by all threads when each has columns
 // enough, else by each thread for itself.
 constexpr int64_t kSharedRows = 512;

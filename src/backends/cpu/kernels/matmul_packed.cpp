@@ -19,7 +19,7 @@ constexpr int64_t kRowBlock = 256;
 // When the weight is read directly: runs of columns that are read at once, and the columns of each
 // run whose sums are collected before they are stored.
 constexpr int64_t kStreams = 4;
-constexpr int64_t kRunColumns = 16;
+constexpr int64_t kRunColumns = 64;
 constexpr int64_t kDirectColumns = kStreams * kRunColumns;
 static_assert(kRunColumns <= kMaxTileColumns);
 

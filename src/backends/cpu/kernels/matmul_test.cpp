@@ -1,9 +1,12 @@
 #include "ops/matmul.h"
 
+#include <hwy/highway.h>
+
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/matmul_test_call.h"
 #include "backends/cpu/kernels/packed_dot.h"
 #include "backends/cpu/kernels/packed_test_blocks.h"
+#include "backends/cpu/kernels/simd.h"
 
 namespace rlx::cpu {
 namespace {
@@ -31,9 +34,9 @@ TensorView transposed(TensorView view) {
 struct Case {
   int64_t rows, columns, depth;
 };
-constexpr Case kCases[] = {{0, 5, 7},     {1, 1, 1},     {1, 7, 31},   {2, 13, 64},
-                           {7, 33, 100},  {64, 1, 257},  {64, 70, 48}, {130, 37, 65},
-                           {5, 40, 1500}, {1, 66, 2100}, {9, 3, 0},    {50, 9, 1024}};
+constexpr Case kCases[] = {{0, 5, 7},    {1, 1, 1},     {1, 7, 31},    {2, 13, 64},   {7, 33, 100},
+                           {64, 1, 257}, {64, 70, 48},  {130, 37, 65}, {5, 40, 1500}, {1, 66, 2100},
+                           {9, 3, 0},    {50, 9, 1024}, {530, 70, 40}};
 
 TEST(FloatMatmul, EqualsDoubleLoopsForEveryWeightDtypeAndRowCount) {
   std::mt19937 random(1);
@@ -142,6 +145,28 @@ TEST(FloatMatmul, GivesTheSameBitsForAnyNumberOfThreadsAndRows) {
     const TestTensor w = random_tensor(random, dtype, {45, 1101});
     expect_same_bits(x, w, true);
   }
+}
+
+TEST(FloatMatmul, IsRightAndKeepsBitsOnEveryVectorTarget) {
+  std::mt19937 random(15);
+  const TestTensor x = random_tensor(random, DType::kF32, {70, 1101});
+  const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+  for (int64_t rest = targets; rest != 0; rest &= rest - 1) {
+    const int64_t target = rest & -rest;
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    for (const DType dtype : {DType::kF32, DType::kF16}) {
+      SCOPED_TRACE(testing::Message() << to_string(dtype) << " on " << hwy::TargetName(target));
+      const TestTensor w = random_tensor(random, dtype, {45, 1101});
+      const auto expected = multiply(to_doubles(x.view), to_doubles(w.view), 70, 45, 1101);
+      expect_same_bits(x, w, true);
+      TestTensor out = make_tensor(DType::kF32, {70, 45});
+      run_kernel(matmul_kernels(), Matmul{.transpose_b = true}, {x.view, w.view}, out, 2);
+      expect_close(out.view, expected, 2e-6);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 TEST(PackedMatmul, DecodesTilesExactlyWhenActivationsStayFloat) {
