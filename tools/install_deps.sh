@@ -14,6 +14,7 @@ packages=(
   g++
   git
   libcli11-dev
+  libedit-dev
   libfmt-dev
   libgmock-dev
   libgtest-dev

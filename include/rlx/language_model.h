@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/chat.h"
 #include "rlx/dtype.h"
 #include "rlx/plan.h"
 #include "rlx/profile.h"
@@ -139,6 +140,21 @@ class LanguageModel {
   // The tokens that were read and are in the cache. Valid until the next call that reads or
   // forgets.
   std::span<const int32_t> past_tokens() const;
+
+  // Writes the tokens that were read and their cache to a file: all of it or, on failure, nothing.
+  // Throws kIo, and kInvalidArgument when nothing was read.
+  void save_state(const std::string& path) const;
+  // Continues where save_state stopped; what was read before is forgotten. The context may be
+  // another one if the tokens fit. Throws, and changes nothing, when the file is not whole
+  // (kCorruptData), or is of another model, cache type or way of computing (kInvalidArgument),
+  // naming both sides.
+  void load_state(const std::string& path);
+
+  // The chat template that the model's file carries. Throws kNotFound when it has none, and what
+  // the constructor of ChatTemplate throws.
+  ChatTemplate chat_template() const;
+  // Another template with this model's special tokens.
+  ChatTemplate make_chat_template(std::string_view source, const std::string& name) const;
 
   std::vector<int32_t> tokenize(std::string_view text, const TokenizeOptions& options = {}) const;
   std::string detokenize(std::span<const int32_t> tokens) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rlx/budget.h"
+#include "rlx/chat.h"
 #include "rlx/dtype.h"
 #include "rlx/embedding_model.h"
 #include "rlx/error.h"

@@ -23,6 +23,9 @@ LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOp
   }
   auto parts =
       std::make_unique<Parts>(compile_model(file, make_graph_options(options), target), options);
+  parts->computing =
+      fmt::format("{} activations and {} rotary frequencies",
+                  options.quantize_activations ? "int8" : "float", to_string(options.rope_dtype));
   if (tokenizer.valid()) {
     parts->tokenizer.emplace(tokenizer.get());
     if (parts->tokenizer->vocab_size() > parts->vocab_size) {

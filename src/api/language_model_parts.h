@@ -193,6 +193,7 @@ struct LanguageModel::Parts {
 
   CompiledModel model;
   bool all_logits;
+  std::string computing;  // what decides the cache's numbers besides model and cache type
   std::shared_ptr<ThreadPool> pool;
   std::unique_ptr<Session> session;
   std::optional<Tokenizer> tokenizer;

@@ -21,7 +21,7 @@ from files import read_npy, write_npy, write_sparse_gguf
 RLX = ""
 MODEL = "models/demo/demo-Q8_0.gguf"
 FOLDER = "tests/data/small/llama"
-COMMANDS = ("run", "inspect", "plan", "tokenize", "bench", "embed")
+COMMANDS = ("run", "chat", "perplexity", "inspect", "plan", "tokenize", "bench", "embed")
 BOS = 2046
 VOCAB = 2048
 CONTEXT = 1024
@@ -89,7 +89,7 @@ class Usage(RlxTest):
 
     def test_wrong_usage_is_explained_in_one_line(self):
         for arguments, message in (
-                (["frob"], "'frob'.*commands are: run, inspect, plan, tokenize"),
+                (["frob"], "'frob'.*commands are: run, chat, perplexity, inspect, plan, tokenize"),
                 (["inspct", MODEL], "'inspct'.*Did you mean 'inspect'"),
                 (["--frob"], "'--frob'"),
                 (["help", "frob"], "'frob'"),
@@ -125,6 +125,8 @@ class Usage(RlxTest):
                 (["inspect", MODEL, "--graph=best"], "--graph"),
                 (["inspect", MODEL, "--graph", "--json"], "excludes"),
                 (["plan"], "MODEL is required"),
+                (["chat", MODEL, "-p", "x"], "no option '-p'.*--system"),
+                (["perplexity", MODEL], "--file is required"),
                 (["tokenize", MODEL], "TEXT is required")):
             with self.subTest(arguments):
                 self.assertRegex(self.fails(2, *arguments), message)

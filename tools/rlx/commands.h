@@ -39,6 +39,23 @@ struct RunOptions {
   std::string prompts;               // a file with a prompt a line
   std::vector<std::string> inputs;   // NAME=FILE.npy
   std::vector<std::string> outputs;  // NAME=FILE.npy
+  std::string save_state, load_state;
+};
+
+struct ChatOptions {
+  ModelOptions model;
+  std::string system;
+  bool has_system = false;
+  std::string chat_template;  // a file or a built-in name; empty: the model's own
+  bool has_seed = false;
+  GenerateOptions generate{.max_new_tokens = -1};
+  std::string save_state, load_state;
+};
+
+struct PerplexityOptions {
+  ModelOptions model;
+  std::string file;
+  int64_t max_chunks = 0;  // 0: all
 };
 
 struct InspectOptions {
@@ -104,6 +121,8 @@ int run_tensors(const RunOptions& options);
 // The part of run that takes many prompts.
 int run_prompts(const RunOptions& options);
 int embed(const EmbedOptions& options);
+int chat(const ChatOptions& options);
+int perplexity(const PerplexityOptions& options);
 int inspect(const InspectOptions& options);
 int plan(const PlanOptions& options);
 int tokenize(const TokenizeOptions& options);
@@ -132,6 +151,9 @@ void write_file(const std::string& path, std::string_view text);
 // The lines of a file, or with "-" of stdin; empty ones are left out. Throws kIo, kNotFound, and
 // kCancelled as read_stdin does.
 std::vector<std::string> read_lines(const std::string& path);
+
+// Puts text on stdout at once. Throws kIo.
+void write_text(std::string_view text);
 
 // All of stdin. Throws kIo, and kCancelled when Ctrl-C came first.
 std::string read_stdin();

@@ -127,6 +127,12 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
+void write_text(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw_error(ErrorCode::kIo, "Cannot write to stdout: {}.", std::strerror(errno));
+  }
+}
+
 std::string read_stdin() {
   std::string text;
   char buffer[1 << 16];

@@ -200,12 +200,26 @@ std::vector<CLI::Option*> add_text_options(CLI::App& command, RunOptions& option
   return all;
 }
 
+std::vector<CLI::Option*> add_state_options(CLI::App& command, std::string& save,
+                                            std::string& load) {
+  return {
+      command.add_option("--save-state", save,
+                         "Keep what the model has read in this file when the text is done"),
+      command.add_option("--load-state", load,
+                         "Begin with what this file keeps: a prompt that starts alike is not read "
+                         "again"),
+  };
+}
+
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App* command =
       app.add_subcommand("run", "Write text with a model, or run tensors through it");
   add_model_options(*command, options.model);
   add_budget_options(*command, options.model);
-  const std::vector<CLI::Option*> text_options = add_text_options(*command, options);
+  std::vector<CLI::Option*> text_options = add_text_options(*command, options);
+  for (CLI::Option* option : add_state_options(*command, options.save_state, options.load_state)) {
+    text_options.push_back(option);
+  }
   auto* input =
       command->add_option("--input", options.inputs, "NAME=FILE.npy: a tensor in; repeatable")
           ->check(check_named_file)
@@ -226,12 +240,52 @@ void add_run(CLI::App& app, RunOptions& options) {
       "  rlx run model.gguf -p \"In the beginning\" --temp 0 --echo\n"
       "  rlx run model.gguf -p \"Q: Why?\\nA:\" --stop \"Q:\" --max-time 10\n"
       "  rlx run model.gguf --prompts questions.txt --parallel 8 > answers.jsonl\n"
+      "  rlx run model.gguf -p \"$(cat book.txt)\" -n 1 --save-state book.state\n"
       "  cat question.txt | rlx run model.gguf -p - -n -1 > answer.txt\n"
       "  rlx run model-folder --input input_ids=ids.npy --output logits=logits.npy\n");
   command->parse_complete_callback([&options, command] {
     options.has_prompt = command->count("--prompt") > 0;
     options.has_seed = command->count("--seed") > 0;
   });
+}
+
+void add_chat(CLI::App& app, ChatOptions& options) {
+  CLI::App* command = app.add_subcommand("chat", "Talk with a model, turn by turn");
+  add_model_options(*command, options.model);
+  add_budget_options(*command, options.model);
+  command->add_option("--system", options.system, "What the model is told before the conversation");
+  command->add_option("--chat-template", options.chat_template,
+                      fmt::format("Shape of the conversation: a file, or one of {} (default: the "
+                                  "model's own)",
+                                  fmt::join(list_builtin_chat_templates(), ", ")));
+  add_stop_options(*command, options.generate);
+  add_sampling_options(*command, options.generate);
+  add_state_options(*command, options.save_state, options.load_state);
+  command->footer(
+      "Each line of stdin is a turn. /help shows the commands of the chat.\n\n"
+      "Examples:\n"
+      "  rlx chat model.gguf\n"
+      "  rlx chat model.gguf --system \"Answer in one sentence.\" --temp 0\n"
+      "  rlx chat model.gguf --chat-template chatml --stop \"<|im_end|>\"\n"
+      "  echo \"Why is the sky blue?\" | rlx chat model.gguf -n 64\n");
+  command->parse_complete_callback([&options, command] {
+    options.has_system = command->count("--system") > 0;
+    options.has_seed = command->count("--seed") > 0;
+  });
+}
+
+void add_perplexity(CLI::App& app, PerplexityOptions& options) {
+  CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model foretells a text");
+  add_model_options(*command, options.model);
+  command->add_option("-f,--file", options.file, "The text; '-' reads it from stdin")->required();
+  command->add_option("--chunks", options.max_chunks, "Stop after this many pieces (default: all)")
+      ->check(CLI::PositiveNumber);
+  command->footer(
+      "The text is cut into pieces of the context's length (-c; 512 unless given), and the second\n"
+      "half of each is scored. The figure is that of llama.cpp's tool of this name.\n\n"
+      "Examples:\n"
+      "  rlx perplexity model.gguf --file text.txt\n"
+      "  rlx perplexity model.gguf --file text.txt -c 2048 --activations float\n");
 }
 
 void add_inspect(CLI::App& app, InspectOptions& options) {
@@ -449,9 +503,12 @@ int main_checked(int argc, char** argv) {
       "'rlx COMMAND --help' shows a command's options and examples.\n\n"
       "Examples:\n"
       "  rlx run model.gguf -p \"In the beginning\"\n"
+      "  rlx chat model.gguf\n"
       "  rlx inspect model.gguf\n"
       "  rlx plan model.gguf -c 4096\n");
   RunOptions run_options;
+  ChatOptions chat_options;
+  PerplexityOptions perplexity_options;
   InspectOptions inspect_options;
   PlanOptions plan_options;
   TokenizeOptions tokenize_options;
@@ -459,6 +516,8 @@ int main_checked(int argc, char** argv) {
   EmbedOptions embed_options;
   std::string topic;
   add_run(app, run_options);
+  add_chat(app, chat_options);
+  add_perplexity(app, perplexity_options);
   add_inspect(app, inspect_options);
   add_plan(app, plan_options);
   add_tokenize(app, tokenize_options);
@@ -493,6 +552,8 @@ int main_checked(int argc, char** argv) {
     return 2;
   }
   if (command->get_name() == "help") return show_help(app, topic);
+  if (command->get_name() == "chat") return chat(chat_options);
+  if (command->get_name() == "perplexity") return perplexity(perplexity_options);
   if (command->get_name() == "inspect") return inspect(inspect_options);
   if (command->get_name() == "plan") return plan(plan_options);
   if (command->get_name() == "tokenize") return tokenize(tokenize_options);

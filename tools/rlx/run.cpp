@@ -28,12 +28,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void write_text(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw_error(ErrorCode::kIo, "Cannot write to stdout: {}.", std::strerror(errno));
-  }
-}
-
 // How far a long prompt is, on a terminal. It is gone before the first word of the text.
 void show_progress(int64_t done, int64_t total) {
   if (done < total) {
@@ -55,8 +49,12 @@ void print_statistics(const LanguageModel& model, const GenerateResult& result, 
   // The first token comes out of the prompt's run; the time from then on made the others.
   const int64_t timed = generated > 0 ? generated - 1 : 0;
   fmt::print(stderr, "load      {:10.1f} ms\n", load_seconds * 1e3);
-  fmt::print(stderr, "prompt    {:10} tokens{}\n", result.prompt_tokens,
-             generated > 0 ? print_speed(result.prompt_tokens, result.prompt_seconds) : "");
+  const std::string reused =
+      result.reused_tokens > 0 ? fmt::format(", {} of them kept from before", result.reused_tokens)
+                               : "";
+  const int64_t read = result.prompt_tokens - result.reused_tokens;
+  fmt::print(stderr, "prompt    {:10} tokens{}{}\n", result.prompt_tokens, reused,
+             generated > 0 ? print_speed(read, result.prompt_seconds) : "");
   fmt::print(stderr, "generated {:10} tokens{}, stopped by: {}\n", generated,
              print_speed(timed, result.generate_seconds), to_string(result.stop_reason));
   fmt::print(stderr, "threads   {:10}\nseed      {:10}\n", model.threads(), seed);
@@ -92,10 +90,15 @@ int run_text(const RunOptions& options) {
   if (isatty(STDERR_FILENO) && !(options.echo && isatty(STDOUT_FILENO))) {
     generate.on_prompt = show_progress;
   }
+  if (!options.load_state.empty()) {
+    model.load_state(options.load_state);
+    generate.reuse_prefix = true;
+  }
   if (options.echo) write_text(prompt);
   const GenerateResult result = model.generate(prompt, generate);
   if (generate.on_prompt && result.tokens.empty()) show_progress(1, 1);
   write_text("\n");
+  if (!options.save_state.empty()) model.save_state(options.save_state);
   print_statistics(model, result, load_seconds, generate.seed);
   return result.stop_reason == StopReason::kCancelled ? 130 : 0;
 }
