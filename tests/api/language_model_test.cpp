@@ -1,10 +1,12 @@
 // The language model as the installed API offers it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -549,6 +551,100 @@ TEST(Rewind, GoesBackToWhatWasReadBefore) {
   EXPECT_THAT(again, testing::ElementsAreArray(expected));
   expect_error(ErrorCode::kOutOfRange, "cannot go back to 6 tokens: it has read 5",
                [&] { model.rewind(6); });
+}
+
+// A file that is gone when the test is over.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)) {}
+  ~TemporaryFile() { std::filesystem::remove(path); }
+  const std::string path;
+};
+
+// What a model says to the last of these tokens, after the others.
+std::vector<float> continue_with(LanguageModel& model, std::span<const int32_t> tokens) {
+  return copy(model.evaluate(tokens));
+}
+
+TEST(State, GoesOnBitForBit) {
+  const TemporaryFile file("rlx_a.state");
+  const std::vector<int32_t> next = {5, 6, 7};
+  LanguageModel first = load_demo();
+  const std::vector<int32_t> tokens = first.tokenize(kBeginning);
+  first.evaluate(tokens);
+  first.save_state(file.path);
+  const std::vector<float> expected = continue_with(first, next);
+  // Another context and batch are no other model.
+  for (const LanguageModelOptions& options :
+       {LanguageModelOptions{}, {.context = 64}, {.context = 256, .max_tokens = 2}}) {
+    LanguageModel second = load_demo(options);
+    second.evaluate(std::vector<int32_t>{1, 2, 3});
+    second.load_state(file.path);
+    EXPECT_THAT(second.past_tokens(), testing::ElementsAreArray(tokens));
+    EXPECT_EQ(continue_with(second, next), expected);
+  }
+}
+
+TEST(State, KeepsSlidingWindowsThatHaveGoneAround) {
+  const TemporaryFile file("rlx_b.state");
+  const auto load = [](int64_t context, int64_t max_tokens) {
+    return LanguageModel::load(
+        "tests/data/small/mistral",
+        {.context = context, .max_tokens = max_tokens, .threads = 1, .load_tokenizer = false});
+  };
+  LanguageModel first = load(256, 8);
+  std::vector<int32_t> tokens(150);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 37 % 300);
+  first.evaluate(tokens);
+  first.rewind(147);
+  first.save_state(file.path);
+  const std::vector<float> expected = continue_with(first, std::vector<int32_t>{9});
+  LanguageModel second = load(256, 8);
+  second.load_state(file.path);
+  EXPECT_EQ(continue_with(second, std::vector<int32_t>{9}), expected);
+  LanguageModel other = load(256, 16);
+  expect_error(ErrorCode::kInvalidArgument, "give the batch and the context",
+               [&] { other.load_state(file.path); });
+}
+
+TEST(State, IsRefusedWhereItDoesNotBelongAndChangesNothing) {
+  const TemporaryFile file("rlx_c.state");
+  LanguageModel model = load_demo();
+  expect_error(ErrorCode::kInvalidArgument, "read nothing", [&] { model.save_state(file.path); });
+  model.evaluate(model.tokenize(kBeginning));
+  model.save_state(file.path);
+  LanguageModel other = load_demo({.cache_dtype = rlx::DType::kF32});
+  other.evaluate(std::vector<int32_t>{1, 2, 3});
+  expect_error(ErrorCode::kInvalidArgument,
+               "cache in f16, but the model is loaded with a cache in f32",
+               [&] { other.load_state(file.path); });
+  EXPECT_EQ(other.num_past_tokens(), 3);
+  expect_error(ErrorCode::kNotFound, "none.state", [&] { model.load_state("none.state"); });
+}
+
+TEST(ChatTemplates, ComeFromTheModelOrByName) {
+  const LanguageModel model = load_demo();
+  expect_error(ErrorCode::kNotFound, "demo-Q8_0.gguf: The model has no chat template",
+               [&] { model.chat_template(); });
+  EXPECT_THAT(rlx::list_builtin_chat_templates(), testing::Contains("chatml"));
+  const rlx::ChatTemplate plain =
+      model.make_chat_template(rlx::find_builtin_chat_template("plain"), "plain");
+  EXPECT_EQ(plain.render(std::vector<rlx::ChatMessage>{{"user", "Hi"}}),
+            "<|begin_of_text|>User: Hi\nAssistant:");
+  EXPECT_EQ(model.tokenize(plain.render({}), {.add_special = false})[0], 2046);
+}
+
+TEST(ChatTemplates, TakeVariablesAsJson) {
+  const rlx::ChatTemplate own("{{ tools is none }} {{ x.y }} {{ eos_token }}", "own",
+                              {.eos = "</s>"});
+  EXPECT_EQ(own.render_json(R"({"x": {"y": [1, "a"]}})"), "True [1, 'a'] </s>");
+  EXPECT_EQ(own.render_json(R"({"x": {"y": 1}, "tools": []})"), "False 1 </s>");
+  expect_error(ErrorCode::kInvalidArgument, "own: line 1: 'x' is undefined.",
+               [&] { own.render_json("{}"); });
+  expect_error(ErrorCode::kInvalidArgument, "not JSON at byte", [&] { own.render_json("{"); });
+  expect_error(ErrorCode::kUnsupported, "own: line 2: The statement 'import' is not supported.",
+               [] { rlx::ChatTemplate("\n{% import 'x' %}", "own"); });
 }
 
 TEST(Version, HasThreeNumbers) {
