@@ -145,9 +145,10 @@ Value format_text(Evaluator&, const Value& input, const CallArguments& call) {
 
 Value wordcount(Evaluator&, const Value& input, const CallArguments& call) {
   const Arguments arguments("wordcount", call, {});
+  const std::string text = to_text(input);
   int64_t count = 0;
   bool in_word = false;
-  for (const std::string_view c : split_characters(to_text(input))) {
+  for (const std::string_view c : split_characters(text)) {
     const bool is_word = is_letters_digits(c, true, true) || c == "_";
     count += is_word && !in_word;
     in_word = is_word;

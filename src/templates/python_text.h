@@ -10,7 +10,9 @@
 
 namespace rlx::templates {
 
+// The parts point into the text, which must outlive them.
 std::vector<std::string_view> split_characters(std::string_view text);
+std::vector<std::string_view> split_characters(std::string&& text) = delete;
 int64_t count_characters(std::string_view text);
 
 // The shortest text that reads back as the number: "1.0", "1e+16", "nan".
