@@ -231,10 +231,7 @@ inline KernelResult run_once(std::span<const Kernel> kernels, KernelUse use, int
                           use.symbols, num_threads, false};
   std::string reason;
   const Kernel* kernel = find_kernel(kernels, query, &reason);
-  if (kernel == nullptr) {
-    ADD_FAILURE() << "no kernel: " << reason;
-    return result;
-  }
+  if (kernel == nullptr) throw_error(ErrorCode::kUnsupported, "no kernel: {}", reason);
   std::vector<TensorView> views;
   for (Operand& input : use.inputs) views.push_back(input.view());
   std::vector<const TensorView*> inputs, outputs;
