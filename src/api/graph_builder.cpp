@@ -120,7 +120,7 @@ struct Executable::Parts {
                     "The input '{}' has {} bytes, but its shape takes {}.", input.name,
                     array.bytes.size(), size);
       }
-      std::memcpy(view.data, array.bytes.data(), array.bytes.size());
+      std::copy(array.bytes.begin(), array.bytes.end(), view.data);
     }
   }
 };

@@ -207,8 +207,9 @@ void Arena::check_rows(int32_t id, int64_t first_row, int64_t num_rows) const {
   const Rows rows = rows_of(id);
   if (first_row < 0 || num_rows < 0 || first_row > rows.count ||
       num_rows > rows.count - first_row) {
-    throw_error(ErrorCode::kOutOfRange, "Rows {} to {} of {} are asked for, but it has {} rows.",
-                first_row, first_row + num_rows, describe(id), rows.count);
+    throw_error(ErrorCode::kOutOfRange,
+                "{} rows from row {} of {} are asked for, but it has {} rows.", num_rows, first_row,
+                describe(id), rows.count);
   }
 }
 

@@ -83,7 +83,7 @@ class CpuOpBackend final : public OpBackend {
   static void write(const TensorView& view, const OpInput& input) {
     ASSERT_EQ(storage_bytes(view.dtype, view.num_elements()),
               static_cast<int64_t>(input.bytes.size()));
-    std::memcpy(view.data, input.bytes.data(), input.bytes.size());
+    std::copy(input.bytes.begin(), input.bytes.end(), view.data);
   }
 
   std::shared_ptr<ThreadPool> pool_;
